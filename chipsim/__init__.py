@@ -1,0 +1,85 @@
+"""Performance of language models on accelerators, from one operator to a cluster.
+
+chip + model → operator graph of a phase → best mapping of each operator → latency and
+bound → cuts, comparisons and validation → figures.
+
+Names are imported when first used, so ``import chipsim`` itself loads nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chipsim.chip import Chip
+    from chipsim.errors import ChipsimError
+    from chipsim.execution import Execution
+    from chipsim.explore.compare import compare
+    from chipsim.explore.cuts import cuts
+    from chipsim.importers import import_chip
+    from chipsim.memory import memory_plan
+    from chipsim.ops.graph import Phase
+    from chipsim.ops.model import ModelSpec
+    from chipsim.ops.parallelism import Parallelism
+    from chipsim.ops.precision import Precision
+    from chipsim.performance import PerformanceModel
+    from chipsim.phases import estimate
+    from chipsim.validation import validate
+
+    __version__: str
+
+__all__ = [
+    "Chip",
+    "ChipsimError",
+    "Execution",
+    "ModelSpec",
+    "Parallelism",
+    "PerformanceModel",
+    "Phase",
+    "Precision",
+    "__version__",
+    "compare",
+    "cuts",
+    "estimate",
+    "import_chip",
+    "memory_plan",
+    "validate",
+]
+
+_HOMES = {
+    "Chip": "chipsim.chip",
+    "ChipsimError": "chipsim.errors",
+    "Execution": "chipsim.execution",
+    "ModelSpec": "chipsim.ops.model",
+    "Parallelism": "chipsim.ops.parallelism",
+    "PerformanceModel": "chipsim.performance",
+    "Phase": "chipsim.ops.graph",
+    "Precision": "chipsim.ops.precision",
+    "compare": "chipsim.explore.compare",
+    "cuts": "chipsim.explore.cuts",
+    "estimate": "chipsim.phases",
+    "import_chip": "chipsim.importers",
+    "memory_plan": "chipsim.memory",
+    "validate": "chipsim.validation",
+}
+"""Module that each public name is read from."""
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name on first use (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: object = version("chipsim")
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'chipsim' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Names that completion offers."""
+    return sorted(__all__)
