@@ -89,7 +89,7 @@ class ModelSpec(Spec):
 
     @field_validator("max_positions")
     @classmethod
-    def _learned_positions_are_counted(cls, value: int | None, info: ValidationInfo) -> int | None:
+    def _counted_if_learned(cls, value: int | None, info: ValidationInfo) -> int | None:
         if value is None and info.data.get("position") == "learned":
             raise ValueError("a whole number, since the positions are learned")
         return value

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from chipsim.errors import ConfigError, UnknownNameError
+from chipsim.errors import UnknownNameError
+from chipsim.ops.checks import read_pairs
 from chipsim.ops.formats import FORMATS, get_format
 from chipsim.spec import Spec
 
@@ -46,20 +47,3 @@ class Precision(Spec):
             name = text.strip()
             return cls.build("precision", weights=name, activations=name, kv=name)
         return cls.build("precision", **read_pairs("precision", text, list(cls.model_fields)))
-
-
-def read_pairs(where: str, text: str, keys: list[str]) -> dict[str, str]:
-    """Read ``"key=value,key=value"``.
-
-    Raises
-    ------
-    ConfigError
-        A part is not ``key=value``, its key is not among ``keys``, or comes twice.
-    """
-    pairs: dict[str, str] = {}
-    for part in text.split(","):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or key not in keys or key in pairs:
-            raise ConfigError(where, key, part.strip(), f"key=value, once each of {', '.join(keys)}")
-        pairs[key] = value
-    return pairs
