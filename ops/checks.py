@@ -22,15 +22,14 @@ def whole(where: str, field: str, value: object, least: int = 1) -> int:
     ConfigError
         Not a whole number (a bool is none), or outside the range.
     """
-    allowed = f"a whole number from {least} to {LARGEST:.0e}"
-    if isinstance(value, bool):
-        raise ConfigError(where, field, value, allowed)
+    if type(value) is int and least <= value <= LARGEST:
+        return value
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
+        number = least - 1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ConfigError(where, field, value, allowed) from None
+        number = least - 1
     if not least <= number <= LARGEST:
-        raise ConfigError(where, field, number, allowed)
+        raise ConfigError(where, field, value, f"a whole number from {least} to {LARGEST:.0e}")
     return number
 
 

@@ -115,14 +115,15 @@ class Attention(Operator):
         if type(self.value_dim) is int and self.value_dim == 0:
             object.__setattr__(self, "value_dim", self.head_dim)
         Operator.__post_init__(self)
-        window = whole(self._label(), "window", self.window, least=0)
-        object.__setattr__(self, "window", window)
+        if type(self.window) is not int or self.window < 0:
+            window = whole(self._label(), "window", self.window, least=0)
+            object.__setattr__(self, "window", window)
         if self.q_heads % self.kv_heads:
             self._refuse("kv_heads", self.kv_heads, f"a divisor of q_heads {self.q_heads}")
         if self.causal and self.query > self.context:
             self._refuse("query", self.query, f"at most the context {self.context}")
-        if window and not self.causal:
-            self._refuse("window", window, "0, unless attention is causal")
+        if self.window and not self.causal:
+            self._refuse("window", self.window, "0, unless attention is causal")
 
     @property
     def kind(self) -> Kind:

@@ -159,7 +159,8 @@ class Elementwise(Operator):
         Operator.__post_init__(self)
         for field in ("reads", "writes", "flops_per_element"):
             value = getattr(self, field)
-            object.__setattr__(self, field, whole(self._label(), field, value, least=0))
+            if type(value) is not int or value < 0:
+                object.__setattr__(self, field, whole(self._label(), field, value, least=0))
 
     @property
     def kind(self) -> Kind:
