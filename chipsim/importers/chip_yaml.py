@@ -1,0 +1,80 @@
+"""Write a chip as YAML with units, such that reading it back gives the same chip."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from chipsim.units import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from chipsim.chip import Chip
+
+KINDS = {
+    "core.sram": "capacity",
+    "clock.tensor": "frequency",
+    "clock.vector": "frequency",
+    "l2.capacity": "capacity",
+    "l2.bandwidth": "bytes_per_cycle",
+    "memory.bandwidth": "bandwidth",
+    "memory.capacity": "capacity",
+    "link.bandwidth": "bandwidth",
+    "link.latency": "time",
+    "link.header": "capacity",
+    "link.payload": "capacity",
+    "die_area": "area",
+    "tdp": "power",
+}
+"""Fields of a chip that carry a unit."""
+
+SCALES: dict[str, list[tuple[str, float]]] = {
+    # kind: units to choose from, the SI one last
+    "bandwidth": [("GB/s", 1e9), ("TB/s", 1e12), ("GiB/s", 2.0**30), ("B/s", 1.0)],
+    "capacity": [("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10), ("GB", 1e9), ("B", 1.0)],
+    "frequency": [("GHz", 1e9), ("MHz", 1e6), ("Hz", 1.0)],
+    "time": [("us", 1e-6), ("ns", 1e-9), ("s", 1.0)],
+    "power": [("W", 1.0)],
+    "bytes_per_cycle": [("B/cycle", 1.0)],
+    "area": [("mm^2", 1.0)],
+}
+
+
+def to_yaml(chip: Chip) -> str:
+    """A chip as a YAML file; `Chip.load` of it gives an equal chip.
+
+    Quantities are written in the unit that makes them shortest and that reads back to the
+    same number.
+    """
+    content = _written(chip.model_dump(), "")
+    text: str = yaml.safe_dump(content, sort_keys=False, width=92)
+    title = "".join(c for c in chip.description or chip.name if c.isprintable())
+    return f"# {title}, written by chipsim; source: see below.\n{text}"
+
+
+def quantity_text(value: float, kind: str) -> str:
+    """The shortest text with a unit that `chipsim.units.parse` reads back exactly."""
+    exact = [text for text in _candidates(value, kind) if parse(text, kind) == value]
+    return min(exact, key=len)
+
+
+def _candidates(value: float, kind: str) -> Iterator[str]:
+    for unit, scale in SCALES[kind]:
+        for digits in (12, 17):
+            yield f"{value / scale:.{digits}g} {unit}"
+
+
+def _written(fields: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Fields as they stand in a file: units on, absent options left out."""
+    out: dict[str, Any] = {}
+    for key, value in fields.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, dict) and path != "core.systolic_array.macs_per_cycle":
+            out[key] = _written(value, f"{path}.")
+        elif value is not None and path in KINDS:
+            out[key] = quantity_text(value, KINDS[path])
+        elif value is not None or path == "core.systolic_array":
+            out[key] = value
+    return out

@@ -1,0 +1,151 @@
+"""A file that is wrong gives exactly one line, with the file and the field in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from chipsim.arch_configs import load
+from chipsim.chip import Chip
+from chipsim.errors import ConfigError
+from chipsim.ops.model import ModelSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def edited(kind: str, name: str, field: str, value: Any) -> str:
+    """The text of a library file with one field set (``...``: removed)."""
+    data, _ = load(kind, name)
+    inner = data
+    *parents, last = field.split(".")
+    for parent in parents:
+        inner = inner[parent]
+    if value is ...:
+        del inner[last]
+    else:
+        inner[last] = value
+    return yaml.safe_dump(data)
+
+
+def message_of(reader: type[Chip | ModelSpec], path: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        reader.load(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith("mine.yaml: ")
+    return message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# nothing but a comment\n",
+        "- a\n- b\n",
+        "just words\n",
+        "3\n",
+        "a: [1, 2\n",
+        "{\n",
+        "\tname: x\n",
+        "a: !!python/object:os.system {}\n",
+        "\x00",
+    ],
+)
+@pytest.mark.parametrize("reader", [Chip, ModelSpec])
+def test_a_file_that_is_no_mapping(
+    tmp_path: Path, reader: type[Chip | ModelSpec], text: str
+) -> None:
+    assert "allowed: a YAML mapping" in message_of(reader, write(tmp_path, text))
+
+
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(b"\xff\xfe\x81")
+    assert "a YAML mapping" in message_of(Chip, str(path))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("core.lane", 4, "no such key"),
+        ("colour", "green", "no such key"),
+        ("source", ..., "the key is required"),
+        ("memory.bandwidth", ..., "the key is required"),
+        ("core.systolic_array", ..., "the key is required"),
+        ("memory.bandwidth", "80 GB", "bandwidth with its unit"),
+        ("memory.bandwidth", "3352 parsecs", "bandwidth with its unit"),
+        ("memory.bandwidth", "fast", "bandwidth with its unit"),
+        ("memory.bandwidth", 3352e9, "bandwidth with its unit"),
+        ("memory.bandwidth", "3352", "bandwidth with its unit"),
+        ("memory.bandwidth", None, ""),
+        ("memory.bandwidth", ["3352 GB/s"], "bandwidth with its unit"),
+        ("memory.bandwidth", "0 GB/s", "a number above 0"),
+        ("memory.bandwidth", "-3352 GB/s", "a number above 0"),
+        ("memory.bandwidth", "nan GB/s", "bandwidth with its unit"),
+        ("memory.bandwidth", "inf GB/s", "bandwidth with its unit"),
+        ("memory.bandwidth", "1e400 GB/s", "bandwidth with its unit"),
+        ("memory.bandwidth", "1e30 TB/s", "a number above 0"),
+        ("memory.bandwidth", "1e-40 GB/s", "a number above 0"),
+        ("memory.capacity", "80 GB/s", "capacity with its unit"),
+        ("clock.tensor", "1.83 s", "frequency with its unit"),
+        ("link.latency", "-1 us", "greater than or equal to 0"),
+        ("l2.bandwidth", "5 TB/s", "bytes per cycle with its unit"),
+        ("cores", 0, "greater than or equal to 1"),
+        ("cores", -3, "greater than or equal to 1"),
+        ("cores", 1.5, "integer"),
+        ("cores", True, "integer"),
+        ("cores", float("nan"), "integer"),
+        ("cores", float("inf"), "integer"),
+        ("cores", 10**12, "less than or equal to"),
+        ("core.lanes", "many", "integer"),
+        ("core.systolic_array.macs_per_cycle.fp16", 0, "a number above 0"),
+        ("core.systolic_array.macs_per_cycle.fp16", float("nan"), "finite number"),
+        ("core.vector_unit.flops_per_element", float("inf"), "finite number"),
+        ("machine.topology", "star", "'fully-connected' or 'ring'"),
+        ("memory", 3, ""),
+    ],
+)
+def test_a_bad_field_of_a_chip(tmp_path: Path, field: str, value: Any, allowed: str) -> None:
+    text = edited("chips", "spad-h100", field, value)
+    message = message_of(Chip, write(tmp_path, text))
+    assert message.startswith(f"mine.yaml: {field}: ")
+    assert allowed in message
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("layer", 80, "no such key"),
+        ("layers", ..., "the key is required"),
+        ("layers", 0, "greater than or equal to 1"),
+        ("hidden", -8192, "greater than or equal to 1"),
+        ("hidden", 8192.5, "integer"),
+        ("heads", float("nan"), "integer"),
+        ("heads", float("inf"), "integer"),
+        ("vocabulary", 10**30, "less than or equal to"),
+        ("kv_heads", 7, "a divisor of the 64 heads"),
+        ("norm", "batchnorm", "'layernorm' or 'rmsnorm'"),
+        ("biases", "some", ""),
+    ],
+)
+def test_a_bad_field_of_a_model(tmp_path: Path, field: str, value: Any, allowed: str) -> None:
+    text = edited("models", "llama-2-70b", field, value)
+    message = message_of(ModelSpec, write(tmp_path, text))
+    assert message.startswith(f"mine.yaml: {field}")
+    assert allowed in message
+
+
+def test_heads_that_do_not_divide_the_hidden_size_need_a_width(tmp_path: Path) -> None:
+    text = edited("models", "llama-2-70b", "hidden", 8193)
+    message = message_of(ModelSpec, write(tmp_path, text))
+    assert message.startswith("mine.yaml: head_dim: ")
+    assert "64 heads do not divide the hidden size 8193" in message
