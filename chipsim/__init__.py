@@ -66,18 +66,20 @@ _HOMES = {
 """Module that each public name is read from."""
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name on first use (PEP 562)."""
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # a type checker would take any name for one of ours
 
-        value: object = version("chipsim")
-    elif name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
-    else:
-        raise AttributeError(f"module 'chipsim' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        """Import a public name on first use (PEP 562)."""
+        if name == "__version__":
+            from importlib.metadata import version
+
+            value: object = version("chipsim")
+        elif name in _HOMES:
+            value = getattr(import_module(_HOMES[name]), name)
+        else:
+            raise AttributeError(f"module 'chipsim' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
