@@ -1,0 +1,68 @@
+"""Find and read a YAML description by name (``a100-sxm``) or by path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from chipsim.errors import ChipsimError, ConfigError, UnknownNameError
+
+LIBRARY = Path(__file__).parent
+
+
+def names(kind: str) -> list[str]:
+    """Names in one folder of the library, sorted.
+
+    Parameters
+    ----------
+    kind : str
+        Folder: ``chips``, ``executions``, ``models``, …
+    """
+    return sorted(path.stem for path in (LIBRARY / kind).glob("*.yaml"))
+
+
+def locate(kind: str, name: str) -> Path:
+    """Path of a description given as a library name or as a path to a file.
+
+    Raises
+    ------
+    UnknownNameError
+        No such name in the library (near misses are suggested).
+    ChipsimError
+        It looks like a path, and no file is there.
+    """
+    if name.endswith((".yaml", ".yml")) or "/" in name:
+        path = Path(name)
+        if not path.is_file():
+            raise ChipsimError(f"{name}: no such file")
+        return path
+    path = LIBRARY / kind / f"{name}.yaml"
+    if name not in names(kind):
+        raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
+    return path
+
+
+def load(kind: str, name: str) -> tuple[dict[str, Any], Path]:
+    """Read a description: its content and the file it came from.
+
+    Raises
+    ------
+    UnknownNameError, ChipsimError
+        As `locate`.
+    ConfigError
+        The file is not YAML, or not a mapping.
+    """
+    path = locate(kind, name)
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        line = " ".join(str(error).split())[:120]
+        raise ConfigError(path.name, "", line, "a YAML mapping") from None
+    if not isinstance(data, dict):
+        raise ConfigError(path.name, "", data, "a YAML mapping")
+    return data, path
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

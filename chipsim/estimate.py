@@ -1,0 +1,146 @@
+"""What an estimate says of one operator and of a whole phase."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from chipsim.ops.operators import Operator
+    from chipsim.ops.phase import Phase
+
+Bound = Literal["compute", "memory", "core draw", "link", "overhead"]
+"""What an operator waits for most: arithmetic, the memory interface, what its cores can
+draw (from memory or L2), the links, or the fixed time of a kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Latency of one operator on one chip, and why.
+
+    Attributes
+    ----------
+    latency_s : float
+        Seconds, launch included.
+    bound : str
+        What it waits for most.
+    flops : float
+        Arithmetic, FLOP.
+    memory_bytes : float
+        Bytes over the memory interface (over the links for a collective).
+    lower_bound_s : float
+        ``max(FLOP / peak, compulsory bytes / peak bandwidth)``: no estimate is below it.
+    parts : dict of str to float
+        Seconds: ``launch``, ``core`` (busiest core), ``memory``, ``hidden`` (memory
+        behind core), ``reduction``, ``link``; latency = launch + core + memory - hidden +
+        reduction + link.
+    mapping : dict
+        Best mapping found (empty where nothing is mapped).
+    """
+
+    operator: Operator
+    latency_s: float
+    bound: Bound
+    flops: float
+    memory_bytes: float
+    lower_bound_s: float
+    parts: dict[str, float]
+    mapping: dict[str, Any]
+
+    @property
+    def utilisation(self) -> float:
+        """Lower bound over latency, 0 ... 1."""
+        return self.lower_bound_s / self.latency_s if self.latency_s > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRow:
+    """One operator of a phase: its estimate, and how often it runs."""
+
+    name: str
+    group: str
+    count: int
+    estimate: Estimate
+
+    @property
+    def latency_s(self) -> float:
+        """All runs of the operator, seconds."""
+        return self.count * self.estimate.latency_s
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseEstimate:
+    """Latency of a phase: its operators one after the other.
+
+    Attributes
+    ----------
+    latency_s : float
+        One step, seconds.
+    layers : int
+        Layers of the model; operators of a layer have this count.
+    """
+
+    chip: str
+    execution: str
+    model: str
+    phase: Phase
+    plan: str
+    layers: int
+    latency_s: float
+    rows: tuple[OperatorRow, ...]
+
+    @property
+    def bound(self) -> Bound:
+        """Bound of the largest share of the latency."""
+        shares: dict[Bound, float] = {}
+        for row in self.rows:
+            bound = row.estimate.bound
+            shares[bound] = shares.get(bound, 0.0) + row.latency_s
+        return max(shares, key=lambda bound: shares[bound])
+
+    @property
+    def flops(self) -> float:
+        """FLOP of one chip."""
+        return sum(row.count * row.estimate.flops for row in self.rows)
+
+    @property
+    def memory_bytes(self) -> float:
+        """Bytes over one chip's memory interface."""
+        return sum(
+            row.count * row.estimate.memory_bytes
+            for row in self.rows
+            if row.estimate.operator.kind != "collective"
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dict per operator, as `frame` has columns."""
+        return [
+            {
+                "name": row.name,
+                "group": row.group,
+                "kind": row.estimate.operator.kind,
+                "count": row.count,
+                "latency_s": row.latency_s,
+                "share": row.latency_s / self.latency_s,
+                "bound": row.estimate.bound,
+                "flops": row.count * row.estimate.flops,
+                "memory_bytes": row.count * row.estimate.memory_bytes,
+                "utilisation": row.estimate.utilisation,
+            }
+            for row in self.rows
+        ]
+
+    def frame(self) -> pd.DataFrame:
+        """Operators as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``name, group, kind, count, latency_s`` (all runs), ``share`` of the phase,
+            ``bound, flops, memory_bytes, utilisation``.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.records())

@@ -1,0 +1,98 @@
+"""Execution blocks: the few physical factors between a chip's datasheet and its clock.
+
+A block belongs to a source (silicon of a generation, LLMCompass's tables, a paper's
+figures). A factor that a block does not name is neutral: the ideal machine.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from chipsim.arch_configs import load
+from chipsim.spec import Spec
+from chipsim.units import BytesPerCycle, Seconds
+
+Share = Annotated[float, Field(gt=0, le=1)]
+Overlap = Annotated[float, Field(ge=0, le=1)]
+Time = Annotated[Seconds, Field(ge=0)]
+
+
+class Launch(Spec):
+    """Fixed time of one kernel by operator class, seconds."""
+
+    gemm: Time = 0.0
+    batched_gemm: Time = 0.0
+    attention: Time = 0.0
+    softmax: Time = 0.0
+    norm: Time = 0.0
+    activation: Time = 0.0
+    elementwise: Time = 0.0
+    collective: Time = 0.0
+
+
+class Sustained(Spec):
+    """Sustained fraction of each peak, 0 < x <= 1."""
+
+    tensor: Share = 1.0
+    vector: Share = 1.0
+    memory: Share = 1.0
+    l2: Share = 1.0
+    link: Share = 1.0
+
+
+class Overlaps(Spec):
+    """How much of a load or store runs behind compute: 0 serial ... 1 perfect."""
+
+    weights: Overlap = 1.0
+    activations: Overlap = 1.0
+    stores: Overlap = 1.0
+    vector: Overlap = 1.0
+    """Loads and stores of vector operators behind their arithmetic."""
+
+
+class Kernels(Spec):
+    """Which kernels the source runs: switches, not factors."""
+
+    attention: Literal["fused", "unfused"] = "fused"
+    """One FlashAttention-style kernel, or scores, softmax and values apart."""
+    qkv: Literal["fused", "separate"] = "fused"
+    """One projection GEMM for query, key and value, or three."""
+    vector_format: str | None = None
+    """Format of the tensors of vector operators; null: the activations' own."""
+    tiles: Literal["any", "square-powers-of-two"] = "any"
+    """Core tiles that the source's mapper tries."""
+
+
+class Fitted(Spec):
+    """What a block was fitted to, and the command that fits it again."""
+
+    to: str
+    command: str
+    report: str = ""
+
+
+class Execution(Spec):
+    """A named set of physical factors with its provenance."""
+
+    name: str
+    source: str
+    fitted: Fitted | None = None
+    """Null: nothing in the block was fitted."""
+    launch: Launch = Launch()
+    sustained: Sustained = Sustained()
+    overlap: Overlaps = Overlaps()
+    core_draw: Annotated[BytesPerCycle, Field(gt=0)] | None = None
+    """Bytes per tensor-clock cycle that one core can draw from memory; null: unlimited."""
+    exp_flops: Annotated[float, Field(ge=1)] = 4.0
+    """Vector FLOP that one exponential costs."""
+    l2_residency: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Part of L2 that may keep an operand between rasters; the rest streams."""
+    kernels: Kernels = Kernels()
+
+    @classmethod
+    def load(cls, name: str) -> Execution:
+        """Read a block by library name or path (`ConfigError`, `UnknownNameError`)."""
+        data, path = load("executions", name)
+        return cls.read(data, path)

@@ -1,0 +1,50 @@
+"""Collectives over the scale-up links of one machine.
+
+All-reduce is a reduce-scatter and an all-gather of ``bytes / chips`` shares. Each packet
+carries ``payload`` bytes and a header. Sources: ring bound of Patarasuk & Yuan (2009);
+direct exchange over a full mesh and packet overhead as in LLMCompass (ISCA 2024).
+"""
+
+from __future__ import annotations
+
+import math
+
+from chipsim.kernels.jit import inline, kernel
+
+FULLY_CONNECTED, RING = 0, 1
+
+
+@inline
+def wire_bytes(machine, share):  # type: ignore[no-untyped-def]
+    """Bytes on the wire for a message: payload and a header for each packet."""
+    return share + math.ceil(share / machine.link_payload) * machine.link_header
+
+
+@kernel
+def all_reduce_seconds(machine, message, chips, topology):  # type: ignore[no-untyped-def]
+    """Time of an all-reduce, launch left out.
+
+    Parameters
+    ----------
+    machine : record of `MACHINE`
+    message : float
+        Bytes of the buffer on each chip.
+    chips : int
+        Chips taking part; one needs no time.
+    topology : int
+        ``FULLY_CONNECTED``: every share travels to its owner over its own links, 2 steps.
+        ``RING``: 2 (chips - 1) steps over half of the links (both directions busy).
+
+    Returns
+    -------
+    float
+        Seconds, at least ``2 (chips - 1) / chips * bytes / bandwidth``.
+    """
+    if chips <= 1:
+        return 0.0
+    share = wire_bytes(machine, message / chips)
+    rounds = 2.0 * (chips - 1)
+    transfer = rounds * share / machine.link_bandwidth
+    if topology == RING:
+        return rounds * machine.link_latency + transfer
+    return 2.0 * machine.link_latency + transfer

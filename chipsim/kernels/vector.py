@@ -1,0 +1,51 @@
+"""Vector operators: norms, softmax, activations, residuals, copies.
+
+    T = M + C - H,    M = bytes / bw,    C = FLOP / vector rate + bytes / L2 rate
+
+H is the share of the shorter that runs behind the longer (``overlap.vector``). All cores
+take part. Source of the serial form (overlap 0): LLMCompass (ISCA 2024), whose vector
+operators load, pass through L2 and compute one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chipsim.kernels.gemm import joined_bandwidth
+from chipsim.kernels.jit import kernel
+
+
+class VectorCost(NamedTuple):
+    """Seconds of a vector operator; ``latency`` leaves launch out."""
+
+    latency: float
+    core: float
+    memory: float
+    hidden: float
+    bandwidth: float  # joined, bytes/s
+
+
+@kernel
+def vector_cost(machine, traffic, flops, half):  # type: ignore[no-untyped-def]
+    """Cost of a vector operator.
+
+    Parameters
+    ----------
+    machine : record of `MACHINE`
+    traffic : float
+        Bytes read and written, each once.
+    flops : float
+        Vector FLOP, exponentials already counted at the chip's price.
+    half : bool
+        Elements are 16 bit or less, so the 16-bit rate holds.
+
+    Returns
+    -------
+    VectorCost
+    """
+    bandwidth = joined_bandwidth(machine, machine.cores)
+    rate = machine.half_flops if half else machine.vector_flops
+    memory = traffic / bandwidth
+    core = flops / rate + traffic / machine.l2_bandwidth
+    hidden = machine.overlap_vector * min(memory, core)
+    return VectorCost(memory + core - hidden, core, memory, hidden, bandwidth)

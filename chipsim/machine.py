@@ -1,0 +1,59 @@
+"""A chip under an execution block, flattened to the record that kernels read."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from chipsim.kernels.machine import MACHINE
+
+if TYPE_CHECKING:
+    from chipsim.chip import Chip
+    from chipsim.execution import Execution
+
+
+def machine_record(chip: Chip, execution: Execution) -> npt.NDArray[np.void]:
+    """One element of `chipsim.kernels.machine.MACHINE`, as an array of length 1.
+
+    Sustained fractions are multiplied into the rates; what a chip does not publish or a
+    block does not name is infinite: it never limits.
+    """
+    array, sustained, overlap = chip.core.systolic_array, execution.sustained, execution.overlap
+    vector = chip.vector_flops * sustained.vector
+    record = np.zeros(1, MACHINE)
+    values = {
+        "cores": chip.cores,
+        "lanes": chip.core.lanes,
+        "rows": array.rows if array else 0,
+        "columns": array.columns if array else 0,
+        "tensor_clock": chip.clock.tensor,
+        "sram": chip.core.sram,
+        "l2_capacity": chip.l2.capacity,
+        "l2_share": execution.l2_residency,
+        "vector_flops": vector,
+        "half_flops": vector * chip.core.vector_unit.half_rate,
+        "l2_bandwidth": _per_second(chip.l2.bandwidth, chip) * sustained.l2,
+        "memory_bandwidth": chip.memory.bandwidth * sustained.memory,
+        "core_draw": _per_second(execution.core_draw, chip),
+        "tensor_share": sustained.tensor,
+        "link_bandwidth": chip.link_bandwidth * sustained.link,
+        "link_latency": chip.link.latency if chip.link else 0.0,
+        "link_header": chip.link.header if chip.link else 0.0,
+        "link_payload": chip.link.payload if chip.link else 1.0,
+        "overlap_weights": overlap.weights,
+        "overlap_activations": overlap.activations,
+        "overlap_stores": overlap.stores,
+        "overlap_vector": overlap.vector,
+        "square_tiles": execution.kernels.tiles == "square-powers-of-two",
+        "exp_flops": execution.exp_flops,
+    }
+    for name, value in values.items():
+        record[name] = value
+    return record
+
+
+def _per_second(per_cycle: float | None, chip: Chip) -> float:
+    return math.inf if per_cycle is None else per_cycle * chip.clock.tensor

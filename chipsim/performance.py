@@ -1,0 +1,237 @@
+"""The performance model: an operator on a chip -> its best mapping and latency.
+
+operator -> shape of a kernel -> exhaustive search -> Estimate
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from chipsim.chip import Chip
+from chipsim.errors import ConfigError, InfeasibleError
+from chipsim.estimate import Bound, Estimate, OperatorRow
+from chipsim.execution import Execution
+from chipsim.kernels.attention import AttentionShape, attention_search
+from chipsim.kernels.collective import FULLY_CONNECTED, RING, all_reduce_seconds
+from chipsim.kernels.gemm import RESIDENT, Shape, evaluate, search
+from chipsim.kernels.vector import vector_cost
+from chipsim.machine import machine_record
+from chipsim.ops.formats import get_format
+from chipsim.ops.operators import AllReduce, Attention, Gemm, Operator
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Parts = dict[str, float]
+
+
+class PerformanceModel:
+    """Estimates operators on one chip under one execution block.
+
+    Estimates are remembered: the same shape is searched once.
+
+    Parameters
+    ----------
+    chip : Chip or str
+        A chip, or its library name or path.
+    execution : Execution or str, optional
+        The block; the chip's own unless given.
+
+    Raises
+    ------
+    ConfigError, UnknownNameError
+        No such chip or block, or not a valid one.
+    """
+
+    def __init__(self, chip: Chip | str, execution: Execution | str | None = None) -> None:
+        self.chip = Chip.load(chip) if isinstance(chip, str) else chip
+        block = self.chip.execution if execution is None else execution
+        self.execution = Execution.load(block) if isinstance(block, str) else block
+        self._record = machine_record(self.chip, self.execution)[0]
+        self._known: dict[Operator, Estimate] = {}
+
+    def estimate(self, operator: Operator) -> Estimate:
+        """Latency, bound and mapping of one operator.
+
+        Raises
+        ------
+        ConfigError
+            The chip has no rate for the format, or no links.
+        InfeasibleError
+            No tile fits a core's SRAM, or the machine has too few chips.
+        """
+        key = replace(operator, name="")  # type: ignore[type-var]
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._estimate(key)
+        return replace(known, operator=operator)
+
+    def rows(self, graph: nx.DiGraph[str]) -> tuple[OperatorRow, ...]:
+        """Estimates of the operators of a phase graph, in its order."""
+        return tuple(
+            OperatorRow(name, node["group"], node["count"], self.estimate(node["operator"]))
+            for name, node in graph.nodes.items()
+        )
+
+    def _estimate(self, operator: Operator) -> Estimate:
+        if isinstance(operator, Gemm):
+            return self._gemm(operator)
+        if isinstance(operator, Attention):
+            return self._attention(operator)
+        if isinstance(operator, AllReduce):
+            return self._all_reduce(operator)
+        return self._vector(operator)
+
+    def _gemm(self, op: Gemm) -> Estimate:
+        compute_format = _wider(op.a_format, op.b_format)
+        a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
+        shape = Shape(
+            op.m, op.n, op.k, op.batch, a, b, c, self._macs(compute_format), op.b_is_weight
+        )
+        mapping, latency, covered, _ = search(self._record, shape)
+        if not math.isfinite(latency):
+            raise self._no_tile()
+        cost = evaluate(self._record, shape, mapping)
+        parts = _parts(
+            getattr(self.execution.launch, op.kind),
+            cost.core,
+            cost.memory,
+            cost.hidden,
+            cost.reduction,
+        )
+        chosen = mapping._asdict() | {
+            "resident": RESIDENT[mapping.resident],
+            "active_cores": int(cost.active),
+            "mappings": covered,
+        }
+        fed = cost.l2 > cost.arithmetic
+        return self._result(op, parts, cost.traffic, chosen, compute_format, cost.active, fed)
+
+    def _attention(self, op: Attention) -> Estimate:
+        shape = AttentionShape(
+            op.batch,
+            op.q_heads,
+            op.kv_heads,
+            op.head_dim,
+            op.value_dim,
+            op.query,
+            op.context,
+            op.causal,
+            op.window,
+            get_format(op.q_format).bytes,
+            get_format(op.kv_format).bytes,
+            self._macs(op.q_format),
+        )
+        cost = attention_search(self._record, shape)
+        if not math.isfinite(cost.latency):
+            raise self._no_tile()
+        parts = _parts(
+            self.execution.launch.attention, cost.core, cost.memory, cost.hidden, cost.reduction
+        )
+        chosen = {"rows": cost.rows, "split": cost.split, "active_cores": int(cost.active)}
+        return self._result(op, parts, cost.traffic, chosen, op.q_format, cost.active)
+
+    def _vector(self, op: Any) -> Estimate:
+        flops = op.flops + (self.execution.exp_flops - 1.0) * op.exponentials
+        half = get_format(op.format).bits <= 16
+        cost = vector_cost(self._record, op.bytes, flops, half)
+        launch = getattr(self.execution.launch, op.kind)
+        parts = _parts(launch, cost.core, cost.memory, cost.hidden)
+        return self._result(op, parts, op.bytes, {}, None, float(self.chip.cores))
+
+    def _all_reduce(self, op: AllReduce) -> Estimate:
+        machine = self.chip.machine
+        if op.chips > machine.chips:
+            raise InfeasibleError(
+                f"{self.chip.name}: an all-reduce over {op.chips} chips; its machine has "
+                f"{machine.chips}"
+            )
+        if op.chips > 1 and self.chip.link is None:
+            raise ConfigError(self.chip.name, "link", None, "links, to run on several chips")
+        topology = RING if machine.topology == "ring" else FULLY_CONNECTED
+        link = all_reduce_seconds(self._record, float(op.bytes), op.chips, topology)
+        launch = self.execution.launch.collective if op.chips > 1 else 0.0
+        least = 2.0 * (op.chips - 1) / op.chips * op.bytes
+        bound: Bound = "overhead" if launch > link else "link"
+        peak = self.chip.link_bandwidth
+        return Estimate(
+            op,
+            launch + link,
+            bound,
+            0.0,
+            least,
+            least / peak if op.chips > 1 else 0.0,
+            {"launch": launch, "link": link},
+            {},
+        )
+
+    def _macs(self, format_name: str) -> float:
+        has_arrays = self.chip.core.systolic_array is not None
+        return self.chip.macs_per_cycle(format_name) if has_arrays else 1.0
+
+    def _no_tile(self) -> InfeasibleError:
+        return InfeasibleError(
+            f"{self.chip.name}: core.sram of {self.chip.core.sram:g} bytes holds not even the "
+            "smallest tile with its accumulators (2 KiB and a slice of the operands)"
+        )
+
+    def _result(
+        self,
+        op: Operator,
+        parts: Parts,
+        traffic: float,
+        mapping: dict[str, Any],
+        compute_format: str | None,
+        active: float,
+        fed_by_l2: bool = False,
+    ) -> Estimate:
+        """An estimate from its parts: bound and lower bound named."""
+        latency = (
+            parts["launch"]
+            + parts["core"]
+            + parts["memory"]
+            - parts["hidden"]
+            + parts["reduction"]
+        )
+        peak = self.chip.vector_flops * self.chip.core.vector_unit.half_rate
+        if compute_format is not None:
+            peak = self.chip.tensor_flops(compute_format)
+        least = max(op.flops / peak, op.bytes / self.chip.memory.bandwidth)
+        return Estimate(
+            op,
+            latency,
+            self._bound(parts, active, fed_by_l2),
+            op.flops,
+            traffic,
+            least,
+            parts,
+            mapping,
+        )
+
+    def _bound(self, parts: Parts, active: float, fed_by_l2: bool) -> Bound:
+        core, memory = parts["core"], parts["memory"]
+        if parts["launch"] > max(core, memory):
+            return "overhead"
+        if core >= memory:
+            return "core draw" if fed_by_l2 else "compute"
+        drawn = active * self._record["core_draw"] < self._record["memory_bandwidth"]
+        return "core draw" if drawn else "memory"
+
+
+def _parts(
+    launch: float, core: float, memory: float, hidden: float, reduction: float = 0.0
+) -> Parts:
+    return {
+        "launch": launch,
+        "core": float(core),
+        "memory": float(memory),
+        "hidden": float(hidden),
+        "reduction": float(reduction),
+    }
+
+
+def _wider(a: str, b: str) -> str:
+    """Format that a product of two formats is computed in: the one with more bits."""
+    return a if get_format(a).bits >= get_format(b).bits else b

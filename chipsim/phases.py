@@ -1,0 +1,153 @@
+"""A whole phase: model and plan -> operator graph -> estimate."""
+
+from __future__ import annotations
+
+import functools
+
+from chipsim.chip import Chip
+from chipsim.errors import InfeasibleError
+from chipsim.estimate import PhaseEstimate
+from chipsim.execution import Execution
+from chipsim.memory import check_fits
+from chipsim.ops.graph import Phase, phase_graph
+from chipsim.ops.model import ModelSpec
+from chipsim.ops.parallelism import Parallelism
+from chipsim.ops.precision import Precision
+from chipsim.performance import PerformanceModel
+
+
+class PhaseModel:
+    """A model on a chip under one plan; phases are remembered.
+
+    Parameters
+    ----------
+    chip, execution
+        As `PerformanceModel`; a `PerformanceModel` itself is taken for both.
+    model : ModelSpec or str
+        A model, or its library name or path.
+    plan : Parallelism or str, optional
+        ``"tp=8"``; one chip unless given.
+    precision : Precision or str, optional
+        ``"bf16"`` or ``"weights=fp8,activations=bf16"``; fp16 unless given.
+    layers_only : bool
+        Leave embedding, final norm and LM head out (as LLMCompass does).
+    check_memory : bool
+        Refuse what the memory cannot hold.
+    """
+
+    def __init__(
+        self,
+        chip: Chip | str | PerformanceModel,
+        model: ModelSpec | str,
+        plan: Parallelism | str | None = None,
+        *,
+        execution: Execution | str | None = None,
+        precision: Precision | str | None = None,
+        layers_only: bool = False,
+        check_memory: bool = True,
+    ) -> None:
+        self.performance = (
+            chip if isinstance(chip, PerformanceModel) else PerformanceModel(chip, execution)
+        )
+        self.model = ModelSpec.load(model) if isinstance(model, str) else model
+        self.plan = Parallelism.parse(plan) if isinstance(plan, str) else plan or Parallelism()
+        self.precision = (
+            Precision.parse(precision)
+            if isinstance(precision, str)
+            else precision or Precision()
+        )
+        self.layers_only, self.check_memory = layers_only, check_memory
+        self._known: dict[Phase, PhaseEstimate] = {}
+
+    def estimate(self, phase: Phase) -> PhaseEstimate:
+        """Latency of a phase and its operators.
+
+        Raises
+        ------
+        InfeasibleError
+            The plan splits neither model nor machine, or weights and KV do not fit.
+        """
+        known = self._known.get(phase)
+        if known is None:
+            known = self._known[phase] = self._estimate(phase)
+        return known
+
+    def _estimate(self, phase: Phase) -> PhaseEstimate:
+        chip, kernels = self.performance.chip, self.performance.execution.kernels
+        if self.plan.tp > chip.machine.chips:
+            raise InfeasibleError(
+                f"plan: tp={self.plan.tp} on {chip.name}, whose machine has "
+                f"{chip.machine.chips} chips; allowed: tp of at most {chip.machine.chips}"
+            )
+        graph = phase_graph(
+            self.model,
+            phase,
+            self.plan,
+            attention=kernels.attention,
+            qkv=kernels.qkv,
+            vector_format=kernels.vector_format,
+            precision=self.precision,
+            layers_only=self.layers_only,
+        )
+        if self.check_memory:
+            tokens = phase.batch * phase.context
+            check_fits(chip, self.model, self.plan, self.precision, tokens)
+        rows = self.performance.rows(graph)
+        return PhaseEstimate(
+            chip.name,
+            self.performance.execution.name,
+            self.model.name,
+            phase,
+            str(self.plan),
+            self.model.layers,
+            sum(row.latency_s for row in rows),
+            rows,
+        )
+
+
+def estimate(
+    chip: Chip | str,
+    model: ModelSpec | str,
+    phase: Phase,
+    plan: Parallelism | str | None = None,
+    *,
+    execution: Execution | str | None = None,
+    precision: Precision | str | None = None,
+    layers_only: bool = False,
+    check_memory: bool = True,
+) -> PhaseEstimate:
+    """Estimate one phase; the arguments are those of `PhaseModel`.
+
+    Examples
+    --------
+    >>> from chipsim import Phase, estimate
+    >>> step = estimate("spad-h100", "bloom-176b", Phase.decode(64, 1024), "tp=8")
+    >>> round(step.latency_s, 3)
+    0.044
+    """
+    arguments = (chip, model, plan, execution, precision, layers_only, check_memory)
+    if all(isinstance(a, str | bool | None) for a in arguments):
+        return _by_name(*arguments).estimate(phase)
+    return PhaseModel(
+        chip,
+        model,
+        plan,
+        execution=execution,
+        precision=precision,
+        layers_only=layers_only,
+        check_memory=check_memory,
+    ).estimate(phase)
+
+
+@functools.lru_cache(maxsize=64)
+def _by_name(chip, model, plan, execution, precision, layers_only, check_memory):  # type: ignore[no-untyped-def]
+    """A phase model asked for by names, kept for the next call."""
+    return PhaseModel(
+        chip,
+        model,
+        plan,
+        execution=execution,
+        precision=precision,
+        layers_only=layers_only,
+        check_memory=check_memory,
+    )

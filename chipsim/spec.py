@@ -1,0 +1,53 @@
+"""The base of everything that is read from a file: strict, frozen, errors in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from chipsim.errors import ConfigError
+
+
+class Spec(BaseModel):
+    """A validated description: unknown and missing keys are errors that name the key."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any], where: str | Path) -> Self:
+        """Validate the content of a file.
+
+        Raises
+        ------
+        ConfigError
+            Names the file, the field's path, the value and what is allowed.
+        """
+        name = Path(where).name
+        try:
+            return cls.model_validate(data, context={"file": name})
+        except ValidationError as error:
+            raise _one_line(error, name) from None
+
+    @classmethod
+    def build(cls, where: str, **fields: Any) -> Self:
+        """Validate values given in code or on a command line (floats are SI)."""
+        try:
+            return cls(**fields)
+        except ValidationError as error:
+            raise _one_line(error, where) from None
+
+
+def _one_line(error: ValidationError, where: str) -> ConfigError:
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    kind, message = first["type"], first["msg"]
+    if kind == "extra_forbidden":
+        return ConfigError(where, field, first["input"], "no such key; check its spelling")
+    if kind == "missing":
+        return ConfigError(where, field, None, "the key is required")
+    return ConfigError(where, field, first["input"], message.removeprefix("Value error, "))
