@@ -136,7 +136,7 @@ class PerformanceModel:
     def _vector(self, op: Any) -> Estimate:
         flops = op.flops + (self.execution.exp_flops - 1.0) * op.exponentials
         half = get_format(op.format).bits <= 16
-        cost = vector_cost(self._record, op.bytes, flops, half)
+        cost = vector_cost(self._record, op.bytes, flops, half, op.kind == "elementwise")
         launch = getattr(self.execution.launch, op.kind)
         parts = _parts(launch, cost.core, cost.memory, cost.hidden)
         return self._result(op, parts, op.bytes, {}, None, float(self.chip.cores))

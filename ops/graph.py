@@ -84,7 +84,8 @@ def phase_graph(
     qkv : str
         One projection for query, key and value, or three.
     vector_format : str, optional
-        Format of the tensors of vector operators; the activations' own unless given.
+        Format of the tensors of norms, softmax, activation and rotary; the activations'
+        own unless given. Residual adds and the embedding stay in the activations' format.
     precision : Precision, optional
         Formats of weights, activations and KV cache; fp16 unless given.
     layers_only : bool
@@ -284,7 +285,7 @@ def _add_reduced_residual(
         size = elements * get_format(b.activations).bytes
         reduce = AllReduce(f"all_reduce_{block}", size, b.tp)
         output = b.add(reduce, "all_reduce", count, output)
-    residual = Elementwise(f"residual_{block}", elements, b.vector, 2, 1, 1)
+    residual = Elementwise(f"residual_{block}", elements, b.activations, 2, 1, 1)
     return b.add(residual, "elementwise", count, output, source)
 
 
@@ -292,7 +293,9 @@ def _add_embedding(b: _Builder) -> str:
     tokens, model = b.phase.tokens, b.model
     # A learned position is a second row to read and to add.
     rows = 2 if model.position == "learned" else 1
-    lookup = Elementwise("embedding", tokens * model.hidden, b.vector, rows, 1, rows - 1)
+    lookup = Elementwise(
+        "embedding", tokens * model.hidden, b.activations, rows, 1, rows - 1
+    )
     last = b.add(lookup, "embedding", 1)
     if model.embedding_norm:
         last = b.add(b.norm("norm_embedding", tokens), "norm", 1, last)

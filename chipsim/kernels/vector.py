@@ -3,7 +3,9 @@
     T = M + C - H,    M = bytes / bw,    C = FLOP / vector rate + bytes / L2 rate
 
 H is the share of the shorter that runs behind the longer (``overlap.vector``). All cores
-take part. Source of the serial form (overlap 0): LLMCompass (ISCA 2024), whose vector
+take part. Plain streams (residual adds, copies, lookups) wait for nothing between loads, so
+they are held by the memory alone; what reduces or computes is held by the draw of the cores
+too. Source of the serial form (overlap 0): LLMCompass (ISCA 2024), whose vector
 operators load, pass through L2 and compute one after the other.
 """
 
@@ -26,7 +28,7 @@ class VectorCost(NamedTuple):
 
 
 @kernel
-def vector_cost(machine, traffic, flops, half):  # type: ignore[no-untyped-def]
+def vector_cost(machine, traffic, flops, half, stream):  # type: ignore[no-untyped-def]
     """Cost of a vector operator.
 
     Parameters
@@ -38,12 +40,16 @@ def vector_cost(machine, traffic, flops, half):  # type: ignore[no-untyped-def]
         Vector FLOP, exponentials already counted at the chip's price.
     half : bool
         Elements are 16 bit or less, so the 16-bit rate holds.
+    stream : bool
+        A plain stream: no limit of what one core can draw.
 
     Returns
     -------
     VectorCost
     """
-    bandwidth = joined_bandwidth(machine, machine.cores)
+    bandwidth = machine.memory_bandwidth
+    if not stream:
+        bandwidth = joined_bandwidth(machine, machine.cores)
     rate = machine.half_flops if half else machine.vector_flops
     memory = traffic / bandwidth
     core = flops / rate + traffic / machine.l2_bandwidth
