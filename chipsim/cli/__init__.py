@@ -1,1 +1,25 @@
-"""."""
+"""Floor 7: commands, a few lines each over the functions of the floors below."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave the interpreter with its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the process unless given.
+
+    Raises
+    ------
+    SystemExit
+        0 done, 2 a request that cannot be answered, 70 a bug, 130 interrupted.
+    """
+    from chipsim.cli.run import run
+
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))

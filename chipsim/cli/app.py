@@ -1,0 +1,52 @@
+"""The commands by name. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import typer
+
+from chipsim.cli import estimate, lists, memory
+
+SETTINGS: dict[str, Any] = {
+    "no_args_is_help": True,
+    "rich_markup_mode": None,  # loading rich would take longer than everything else
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+def command() -> Callable[..., Any]:
+    """The whole command line, ready to be called with arguments."""
+    app = typer.Typer(help="Performance of language models on accelerators.", **SETTINGS)
+    app.callback()(_version)
+    for name in ("chips", "models", "executions", "show"):
+        app.command(name)(getattr(lists, name))
+    app.add_typer(_estimates(), name="estimate")
+    app.command("memory")(memory.memory)
+    return cast(Callable[..., Any], typer.main.get_command(app))
+
+
+def _estimates() -> typer.Typer:
+    app = typer.Typer(help="Latency of an operator or of a phase.", **SETTINGS)
+    for name, function in estimate.COMMANDS.items():
+        app.command(name)(function)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"chipsim {version('chipsim')}")
+        raise typer.Exit
+
+
+def _version(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    pass

@@ -1,0 +1,318 @@
+"""``estimate``: latency of one operator, or of a phase of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from chipsim.cli.options import (
+    AsJson,
+    ChipName,
+    ExecutionName,
+    Formats,
+    LayersOnly,
+    ModelName,
+    Plan,
+    Tp,
+    read_plan,
+)
+from chipsim.cli.output import emit, show
+from chipsim.errors import ChipsimError, ConfigError
+
+if TYPE_CHECKING:
+    from chipsim.estimate import PhaseEstimate
+    from chipsim.ops.operators import Operator
+    from chipsim.ops.phase import Phase
+    from chipsim.ops.precision import Precision
+
+Rows = Annotated[int, typer.Option("-m", "--rows", metavar="M", help="Rows.")]
+Columns = Annotated[int, typer.Option("-n", "--columns", metavar="N", help="Columns.")]
+Batch = Annotated[int, typer.Option("--batch", metavar="B", help="Sequences.")]
+
+
+def gemm(
+    chip: ChipName,
+    m: Annotated[int, typer.Option("-m", metavar="M", help="Rows of A and C.")],
+    n: Annotated[int, typer.Option("-n", metavar="N", help="Columns of B and C.")],
+    k: Annotated[int, typer.Option("-k", metavar="K", help="Columns of A, rows of B.")],
+    batch: Annotated[int, typer.Option("--batch", metavar="B", help="Products.")] = 1,
+    formats: Formats = "fp16",
+    execution: ExecutionName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Matrix product C (m x n) = A (m x k) B (k x n); B is a weight unless batched."""
+    from chipsim.ops.operators import Gemm
+
+    p = _precision(formats)
+    b_format = p.weights if batch == 1 else p.kv
+    operator = Gemm(
+        "gemm", m, n, k, batch, p.activations, b_format, p.activations, b_is_weight=batch == 1
+    )
+    _answer([operator], f"gemm {m} × {n} × {k}, batch {batch}", chip, execution, as_json)
+
+
+def attention(
+    chip: ChipName,
+    batch: Batch,
+    q_heads: Annotated[int, typer.Option("--q-heads", metavar="N", help="Query heads.")],
+    head_dim: Annotated[int, typer.Option("--head-dim", metavar="N", help="Head width.")],
+    query: Annotated[int, typer.Option("--query", metavar="N", help="New tokens.")],
+    context: Annotated[int, typer.Option("--context", metavar="N", help="All tokens.")],
+    kv_heads: Annotated[
+        int | None,
+        typer.Option("--kv-heads", metavar="N", help="KV heads; as many as q unless given."),
+    ] = None,
+    window: Annotated[
+        int, typer.Option("--window", metavar="N", help="Tokens that a query sees (0: all).")
+    ] = 0,
+    unfused: Annotated[
+        bool, typer.Option("--unfused", help="Scores, softmax and values apart.")
+    ] = False,
+    formats: Formats = "fp16",
+    execution: ExecutionName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Causal attention of the last QUERY of CONTEXT tokens."""
+    from chipsim.ops.operators import Attention
+
+    p, heads = _precision(formats), q_heads if kv_heads is None else kv_heads
+    fused = Attention(
+        "attention",
+        batch,
+        q_heads,
+        heads,
+        head_dim,
+        query=query,
+        context=context,
+        window=window,
+        q_format=p.activations,
+        kv_format=p.kv,
+    )
+    title = f"attention, batch {batch}, {q_heads}/{heads} heads of {head_dim}, "
+    title += f"query {query} of context {context}"
+    _answer(_unfused(fused) if unfused else [fused], title, chip, execution, as_json)
+
+
+def _unfused(fused: Any) -> list[Operator]:
+    from chipsim.ops.operators import Gemm, Softmax
+
+    if fused.window:
+        raise ConfigError("--window", "", fused.window, "0 with --unfused: all is computed")
+    groups, rows = fused.batch * fused.kv_heads, fused.query * fused.q_heads // fused.kv_heads
+    formats = (fused.q_format, fused.kv_format, fused.q_format, False)
+    width, context = fused.head_dim, fused.context
+    softmax_rows = fused.batch * fused.q_heads * fused.query
+    return [
+        Gemm("scores", rows, context, width, groups, *formats),
+        Softmax("softmax", softmax_rows, context, fused.q_format),
+        Gemm("values", rows, width, context, groups, *formats),
+    ]
+
+
+def softmax(
+    chip: ChipName,
+    m: Rows,
+    n: Columns,
+    formats: Formats = "fp16",
+    execution: ExecutionName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Softmax over each of M rows of N elements."""
+    from chipsim.ops.operators import Softmax
+
+    operator = Softmax("softmax", m, n, _precision(formats).activations)
+    _answer([operator], f"softmax {m} × {n}", chip, execution, as_json)
+
+
+def layernorm(
+    chip: ChipName,
+    m: Rows,
+    n: Columns,
+    formats: Formats = "fp16",
+    execution: ExecutionName = None,
+    as_json: AsJson = False,
+) -> None:
+    """LayerNorm of each of M rows of N elements."""
+    from chipsim.ops.operators import Norm
+
+    operator = Norm("layernorm", m, n, _precision(formats).activations)
+    _answer([operator], f"layernorm {m} × {n}", chip, execution, as_json)
+
+
+def gelu(
+    chip: ChipName,
+    elements: Annotated[
+        int | None, typer.Option("--elements", metavar="N", help="Elements; or -m and -n.")
+    ] = None,
+    m: Annotated[int | None, typer.Option("-m", metavar="M", help="Rows.")] = None,
+    n: Annotated[int | None, typer.Option("-n", metavar="N", help="Columns.")] = None,
+    formats: Formats = "fp16",
+    execution: ExecutionName = None,
+    as_json: AsJson = False,
+) -> None:
+    """GELU of a number of elements, or of M rows of N."""
+    from chipsim.ops.checks import whole
+    from chipsim.ops.operators import Activation
+
+    if (elements is None) == (m is None and n is None):
+        raise ChipsimError("gelu: give --elements N, or -m M and -n N")
+    if elements is None:
+        elements = whole("gelu", "m", 1 if m is None else m)
+        elements *= whole("gelu", "n", 1 if n is None else n)
+    operator = Activation("gelu", elements, _precision(formats).activations)
+    _answer([operator], f"gelu of {elements} elements", chip, execution, as_json)
+
+
+def all_reduce(
+    chip: ChipName,
+    size: Annotated[str, typer.Option("--bytes", metavar="SIZE", help="29360128, or 28 MiB.")],
+    chips: Annotated[int, typer.Option("--chips", metavar="N", help="Chips that take part.")],
+    execution: ExecutionName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Sum of a tensor over chips, the result on each."""
+    from chipsim.ops.operators import AllReduce
+
+    operator = AllReduce("all-reduce", _bytes(size), chips)
+    _answer([operator], f"all-reduce of {size} over {chips} chips", chip, execution, as_json)
+
+
+def _bytes(text: str) -> float:
+    from chipsim.units import parse
+
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return parse(text, "capacity")
+    except ValueError as error:
+        raise ConfigError("--bytes", "", text, f"bytes, or {error}") from None
+
+
+def prefill(
+    chip: ChipName,
+    model: ModelName,
+    prompt: Annotated[int, typer.Option("--prompt", metavar="N", help="Prompt tokens.")],
+    batch: Batch = 1,
+    prefix: Annotated[
+        int, typer.Option("--prefix", metavar="N", help="Cached tokens before the prompt.")
+    ] = 0,
+    tp: Tp = None,
+    plan: Plan = None,
+    formats: Formats = "fp16",
+    execution: ExecutionName = None,
+    layers_only: LayersOnly = False,
+    as_json: AsJson = False,
+) -> None:
+    """All prompt tokens of a batch in one step."""
+    from chipsim.ops.phase import Phase
+
+    phase = Phase.prefill(batch, prompt, prefix)
+    arguments = (chip, model, read_plan(tp, plan), execution, _precision(formats))
+    _answer_phase(phase, *arguments, layers_only=layers_only, as_json=as_json)
+
+
+def decode(
+    chip: ChipName,
+    model: ModelName,
+    context: Annotated[
+        int,
+        typer.Option("--context", metavar="N", help="Tokens attended to: prompt + generated."),
+    ],
+    batch: Batch = 1,
+    tp: Tp = None,
+    plan: Plan = None,
+    formats: Formats = "fp16",
+    execution: ExecutionName = None,
+    layers_only: LayersOnly = False,
+    as_json: AsJson = False,
+) -> None:
+    """One token of each sequence of a batch."""
+    from chipsim.ops.phase import Phase
+
+    phase = Phase.decode(batch, context)
+    arguments = (chip, model, read_plan(tp, plan), execution, _precision(formats))
+    _answer_phase(phase, *arguments, layers_only=layers_only, as_json=as_json)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "gemm": gemm,
+    "attention": attention,
+    "softmax": softmax,
+    "layernorm": layernorm,
+    "gelu": gelu,
+    "all-reduce": all_reduce,
+    "prefill": prefill,
+    "decode": decode,
+}
+
+
+def _precision(formats: str) -> Precision:
+    from chipsim.ops.precision import Precision
+
+    return Precision.parse(formats)
+
+
+def _answer(
+    operators: list[Operator], title: str, chip: str, execution: str | None, as_json: bool
+) -> None:
+    from chipsim.performance import PerformanceModel
+    from chipsim.present.records import operator_record, operators_record
+
+    model = PerformanceModel(chip, execution)
+    estimates = [model.estimate(operator) for operator in operators]
+    if len(estimates) == 1:
+        record = operator_record(estimates[0], model)
+    else:
+        record = operators_record("unfused attention", estimates, model)
+    if as_json:
+        emit(record)
+        return
+    from chipsim.present.provenance import footer
+    from chipsim.present.tables import footer_line, heading, operator_parts
+
+    show(
+        heading(title),
+        *operator_parts(record),
+        footer_line(footer(model.chip.name, model.execution)),
+    )
+
+
+def _answer_phase(
+    phase: Phase,
+    chip: str,
+    model: str,
+    plan: Any,
+    execution: str | None,
+    precision: Precision,
+    *,
+    layers_only: bool,
+    as_json: bool,
+) -> None:
+    from chipsim.phases import PhaseModel
+    from chipsim.present.records import phase_record
+
+    phases = PhaseModel(
+        chip, model, plan, execution=execution, precision=precision, layers_only=layers_only
+    )
+    estimate = phases.estimate(phase)
+    record = phase_record(estimate, precision, layers_only=layers_only)
+    if as_json:
+        emit(record)
+    else:
+        _show_phase(estimate, record, phases)
+
+
+def _show_phase(estimate: PhaseEstimate, record: dict[str, Any], phases: Any) -> None:
+    from chipsim.present.provenance import footer
+    from chipsim.present.tables import footer_line, heading, phase_table, phase_title
+
+    performance = phases.performance
+    show(
+        heading(phase_title(record, estimate.phase)),
+        phase_table(record["operators"]),
+        footer_line(footer(performance.chip.name, performance.execution)),
+    )

@@ -1,0 +1,51 @@
+"""``memory``: what a chip's memory holds of a model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from chipsim.cli.options import AsJson, ChipName, Formats, ModelName, Plan, Tp, read_plan
+from chipsim.cli.output import emit, show
+
+
+def memory(
+    chip: ChipName,
+    model: ModelName,
+    tp: Tp = None,
+    plan: Plan = None,
+    formats: Formats = "fp16",
+    context: Annotated[
+        int, typer.Option("--context", metavar="N", help="Tokens of a sequence.")
+    ] = 1024,
+    share: Annotated[
+        float, typer.Option("--share", metavar="X", help="Part for weights and KV.")
+    ] = 0.9,
+    as_json: AsJson = False,
+) -> None:
+    """Weights and KV of a model in each chip; not fitting is a result, not an error."""
+    from chipsim.chip import Chip
+    from chipsim.memory import memory_plan
+    from chipsim.ops.model import ModelSpec
+    from chipsim.ops.precision import Precision
+    from chipsim.present.provenance import plan_text, precision_text
+    from chipsim.present.records import memory_record
+
+    where, what = Chip.load(chip), ModelSpec.load(model)
+    split, precision = read_plan(tp, plan), Precision.parse(formats)
+    result = memory_record(memory_plan(where, what, split, precision, share), context)
+    asked = {
+        "chip": where.name,
+        "model": what.name,
+        "plan": plan_text(split),
+        "precision": precision_text(precision),
+        "share": share,
+    }
+    if as_json:
+        emit(asked | result)
+        return
+    from chipsim.present.tables import heading, memory_table
+
+    title = "{model} on {chip}, {plan}, {precision}".format(**asked)
+    show(heading(title), memory_table(result))

@@ -1,0 +1,89 @@
+"""Options that several commands share, with one wording each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chipsim.errors import ChipsimError, ConfigError
+
+if TYPE_CHECKING:
+    from chipsim.ops.parallelism import Parallelism
+    from chipsim.ops.phase import Phase
+
+ChipName = Annotated[
+    str, typer.Option("--chip", metavar="CHIP", help="A chip: its name or a YAML file.")
+]
+ModelName = Annotated[
+    str, typer.Option("--model", metavar="MODEL", help="A model: its name or a YAML file.")
+]
+ExecutionName = Annotated[
+    str | None,
+    typer.Option(
+        "--execution", metavar="BLOCK", help="Execution block; the chip's own unless given."
+    ),
+]
+Formats = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        "--dtype",
+        metavar="FORMAT",
+        help="bf16, or weights=fp8,activations=bf16,kv=fp8.",
+    ),
+]
+Tp = Annotated[
+    int | None, typer.Option("--tp", metavar="N", help="Short for --plan tp=N.", min=1)
+]
+Plan = Annotated[
+    str | None, typer.Option("--plan", metavar="tp=N", help="How the model is split.")
+]
+LayersOnly = Annotated[
+    bool, typer.Option("--layers-only", help="Leave embedding and LM head out.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, SI units.")]
+Out = Annotated[
+    str | None, typer.Option("--out", metavar="FILE", help="Write; the ending says what.")
+]
+PhaseKind = Annotated[
+    str, typer.Option("--phase", metavar="prefill|decode", help="Phase of serving.")
+]
+Prompt = Annotated[
+    int | None, typer.Option("--prompt", metavar="N", help="Prompt tokens (prefill).")
+]
+Context = Annotated[
+    int | None,
+    typer.Option("--context", metavar="N", help="Tokens attended to (decode)."),
+]
+
+
+def read_plan(tp: int | None, plan: str | None) -> Parallelism:
+    """The plan of ``--tp`` or ``--plan``; one chip where neither is given."""
+    from chipsim.ops.parallelism import Parallelism
+
+    if plan is None:
+        return Parallelism.build("--tp", tp=1 if tp is None else tp)
+    if tp is not None:
+        raise ConfigError("--tp", "", tp, "--tp or --plan, not both")
+    return Parallelism.parse(plan)
+
+
+def read_phase(kind: str, batch: int, prompt: int | None, context: int | None) -> Phase:
+    """The phase of ``--phase`` with its tokens: ``--prompt`` or ``--context``."""
+    from chipsim.ops.phase import Phase
+
+    needed = {
+        "prefill": ("--prompt", prompt, context),
+        "decode": ("--context", context, prompt),
+    }
+    if kind not in needed:
+        raise ConfigError("--phase", "", kind, ", ".join(needed))
+    option, tokens, other = needed[kind]
+    if tokens is None:
+        raise ChipsimError(f"{option}: required by {kind}")
+    if other is not None:
+        wrong = "--context" if kind == "prefill" else "--prompt"
+        raise ConfigError(wrong, "", other, f"{option}, which {kind} takes instead")
+    make = Phase.prefill if kind == "prefill" else Phase.decode
+    return make(batch, tokens)

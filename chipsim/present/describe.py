@@ -1,0 +1,211 @@
+"""Chips, models and execution blocks in full: fields, derived figures and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chipsim.importers.chip_yaml import KINDS, quantity_text
+from chipsim.ops.precision import Precision
+from chipsim.present.quantities import binary, format_si, grouped, percent, plain, seconds
+
+if TYPE_CHECKING:
+    from chipsim.chip import Chip
+    from chipsim.execution import Execution
+    from chipsim.ops.model import ModelSpec
+
+SUFFIXES = {
+    "bandwidth": "bytes_per_s",
+    "capacity": "bytes",
+    "frequency": "hz",
+    "time": "s",
+    "power": "w",
+    "bytes_per_cycle": "bytes_per_cycle",
+    "area": "mm2",
+}
+"""Unit of a key in JSON, by kind of quantity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A field, its value with its unit, and where it comes from."""
+
+    field: str
+    value: str
+    note: str = ""
+
+
+def chip_lines(chip: Chip, notes: dict[str, str]) -> list[Line]:
+    """Fields of a chip, then the peaks that follow from them."""
+    fields = [
+        Line(path, _chip_value(path, value), notes.get(path, ""))
+        for path, value in _leaves(chip.model_dump(), "")
+        if path not in ("name", "description", "source")
+    ]
+    return fields + [Line(name, text, how) for name, text, how in _chip_peaks(chip)]
+
+
+def _chip_value(path: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    return quantity_text(value, KINDS[path]) if path in KINDS else _text(value)
+
+
+def _chip_peaks(chip: Chip) -> Iterator[tuple[str, str, str]]:
+    derived = chip_derived(chip)
+    for name, rate in derived["tensor_flops_per_s"].items():
+        yield f"{name} matrix peak", format_si(rate, "FLOP/s"), "derived"
+    vector = format_si(derived["vector_flops_per_s"], "FLOP/s")
+    yield "fp32 vector peak", vector, "derived"
+    yield "SRAM of all cores", binary(derived["sram_bytes"]), "derived"
+    if derived["l2_bandwidth_bytes_per_s"] is not None:
+        rate = format_si(derived["l2_bandwidth_bytes_per_s"], "B/s")
+        yield "L2 bandwidth", rate, "derived, all cores"
+    if chip.link is not None:
+        rate = format_si(chip.link_bandwidth, "B/s")
+        yield "link bandwidth", rate, "derived, all links, one direction"
+    ridge = f"{derived['flops_per_byte']:.0f} FLOP/B"
+    yield "ridge", ridge, "derived: matrix peak over memory bandwidth"
+
+
+def chip_derived(chip: Chip) -> dict[str, Any]:
+    """Peaks of a chip in SI."""
+    array = chip.core.systolic_array
+    formats = array.macs_per_cycle if array else ("fp16",)
+    tensor = {name: chip.tensor_flops(name) for name in formats}
+    l2 = chip.l2.bandwidth
+    return {
+        "tensor_flops_per_s": tensor,
+        "vector_flops_per_s": chip.vector_flops,
+        "sram_bytes": chip.cores * chip.core.sram,
+        "l2_bandwidth_bytes_per_s": None if l2 is None else l2 * chip.clock.tensor,
+        "link_bandwidth_bytes_per_s": chip.link_bandwidth,
+        "flops_per_byte": half_precision_flops(chip)[1] / chip.memory.bandwidth,
+    }
+
+
+def half_precision_flops(chip: Chip) -> tuple[str, float]:
+    """The 16-bit format of the matrix units (or their first one), and its peak, FLOP/s."""
+    array = chip.core.systolic_array
+    known = list(array.macs_per_cycle) if array else ["fp16"]
+    name = next((half for half in ("fp16", "bf16") if half in known), known[0])
+    return name, chip.tensor_flops(name)
+
+
+def chip_record(chip: Chip) -> dict[str, Any]:
+    """A chip in SI, units in the keys, and its derived peaks."""
+    return {"kind": "chip", **_suffixed(chip.model_dump(), "", KINDS)} | {
+        "derived": chip_derived(chip)
+    }
+
+
+def model_lines(model: ModelSpec, notes: dict[str, str]) -> list[Line]:
+    """Fields of a model, then the counts that follow from them."""
+    fields = [
+        Line(path, "–" if value is None else _text(value), notes.get(path, ""))
+        for path, value in _leaves(model.model_dump(), "")
+        if path not in ("name", "description", "source")
+    ]
+    derived = model_derived(model)
+    kv = f"{grouped(round(derived['kv_bytes_per_token_fp16']))} B"
+    return [
+        *fields,
+        Line("attention", derived["attention"], "derived"),
+        Line("parameters", grouped(derived["parameters"]), "derived"),
+        Line("parameters of a layer", grouped(derived["layer_parameters"]), "derived"),
+        Line("weights in fp16", format_si(derived["weights_bytes_fp16"], "B"), "derived"),
+        Line("KV of a token in fp16", kv, "derived, all layers"),
+    ]
+
+
+def model_derived(model: ModelSpec) -> dict[str, Any]:
+    """Counts of a model."""
+    heads = model.heads // model.kv_heads
+    kind = "MHA" if heads == 1 else "MQA" if model.kv_heads == 1 else "GQA"
+    return {
+        "attention": kind,
+        "parameters": model.parameters,
+        "layer_parameters": model.layer_parameters,
+        "weights_bytes_fp16": 2.0 * model.parameters,
+        "kv_bytes_per_token_fp16": model.kv_bytes_per_token(Precision()),
+    }
+
+
+def model_record(model: ModelSpec) -> dict[str, Any]:
+    """A model and its derived counts."""
+    return {"kind": "model", **model.model_dump(mode="json"), "derived": model_derived(model)}
+
+
+EXECUTION_KINDS = {"core_draw": "bytes_per_cycle"}
+"""Fields of an execution block with a unit, beside the times of ``launch``."""
+
+
+def execution_lines(execution: Execution, notes: dict[str, str]) -> list[Line]:
+    """Factors of an execution block with what each means."""
+    return [
+        Line(path, _factor(path, value), notes.get(path, "") or _meaning(path))
+        for path, value in _leaves(execution.model_dump(), "")
+        if path not in ("name", "source", "fitted.to", "fitted.command", "fitted.report")
+        and path != "fitted"
+    ]
+
+
+def _factor(path: str, value: Any) -> str:
+    section = path.split(".", maxsplit=1)[0]
+    if value is None:
+        return "unlimited" if path == "core_draw" else "–"
+    if section == "launch":
+        return seconds(value)
+    if section == "sustained":
+        return percent(value)
+    return f"{plain(value)} B/cycle" if path == "core_draw" else _text(value)
+
+
+def _meaning(path: str) -> str:
+    return {
+        "launch": "fixed time of one kernel",
+        "sustained": "share of the peak",
+        "overlap": "0 serial … 1 behind compute",
+        "core_draw": "what one core can draw from memory",
+        "exp_flops": "vector FLOP of one exponential",
+        "l2_residency": "part of L2 that may keep an operand",
+    }.get(path.split(".", maxsplit=1)[0], "")
+
+
+def execution_record(execution: Execution) -> dict[str, Any]:
+    """An execution block in SI, units in the keys."""
+    launches = {f"launch.{name}": "time" for name in type(execution.launch).model_fields}
+    fields = _suffixed(execution.model_dump(), "", EXECUTION_KINDS | launches)
+    return {"kind": "execution", **fields}
+
+
+def _leaves(fields: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in fields.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _suffixed(fields: dict[str, Any], prefix: str, kinds: dict[str, str]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in fields.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, dict):
+            out[key] = _suffixed(value, f"{path}.", kinds)
+        elif path in kinds:
+            out[f"{key}_{SUFFIXES[kinds[path]]}"] = value
+        else:
+            out[key] = value
+    return out
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return plain(value)
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value))
+    return str(value)

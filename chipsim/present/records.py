@@ -1,0 +1,108 @@
+"""Results as JSON objects: SI units in the names, finite numbers only."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from chipsim.present.provenance import plan_text, precision_text
+
+if TYPE_CHECKING:
+    from chipsim.estimate import Estimate, PhaseEstimate
+    from chipsim.memory import MemoryPlan
+    from chipsim.ops.operators import Operator
+    from chipsim.ops.precision import Precision
+    from chipsim.performance import PerformanceModel
+
+
+def operator_record(estimate: Estimate, model: PerformanceModel) -> dict[str, Any]:
+    """One operator: what was asked, and the answer."""
+    return _head(model) | {
+        "operator": shape_record(estimate.operator),
+        **_estimate(estimate),
+    }
+
+
+def operators_record(
+    name: str, estimates: list[Estimate], model: PerformanceModel
+) -> dict[str, Any]:
+    """Several operators one after the other, as one: unfused attention."""
+    total = sum(estimate.latency_s for estimate in estimates)
+    slowest = max(estimates, key=lambda estimate: estimate.latency_s)
+    rows = [
+        {
+            "name": estimate.operator.name,
+            "share": estimate.latency_s / total,
+            **_estimate(estimate),
+            "shape": shape_record(estimate.operator),
+        }
+        for estimate in estimates
+    ]
+    return _head(model) | {
+        "operator": {"kind": name},
+        "latency_s": total,
+        "bound": slowest.bound,
+        "flops": sum(estimate.flops for estimate in estimates),
+        "memory_bytes": sum(estimate.memory_bytes for estimate in estimates),
+        "lower_bound_s": sum(estimate.lower_bound_s for estimate in estimates),
+        "mapping": {row["name"]: row["mapping"] for row in rows},
+        "operators": rows,
+    }
+
+
+def phase_record(
+    estimate: PhaseEstimate, precision: Precision, *, layers_only: bool
+) -> dict[str, Any]:
+    """A phase and its operators."""
+    phase = estimate.phase
+    return {
+        "chip": estimate.chip,
+        "execution": estimate.execution,
+        "model": estimate.model,
+        "phase": phase.kind,
+        "batch": phase.batch,
+        "query": phase.query,
+        "context": phase.context,
+        "plan": plan_text(estimate.plan),
+        "precision": precision_text(precision),
+        "layers_only": layers_only,
+        "latency_s": estimate.latency_s,
+        "tokens_per_s": phase.tokens / estimate.latency_s,
+        "bound": estimate.bound,
+        "flops": estimate.flops,
+        "memory_bytes": estimate.memory_bytes,
+        "operators": estimate.records(),
+    }
+
+
+def memory_record(memory: MemoryPlan, context: int) -> dict[str, Any]:
+    """A memory plan, and the largest batch of one context."""
+    plain = {field.name: getattr(memory, field.name) for field in fields(memory)}
+    return plain | {"context": context, "largest_batch": memory.largest_batch(context)}
+
+
+def shape_record(operator: Operator) -> dict[str, Any]:
+    """Kind and sizes of an operator."""
+    shape = {
+        field.name: getattr(operator, field.name)
+        for field in fields(operator)  # type: ignore[arg-type]
+        if field.name != "name"
+    }
+    return {"kind": operator.kind} | shape
+
+
+def _head(model: PerformanceModel) -> dict[str, Any]:
+    return {"chip": model.chip.name, "execution": model.execution.name}
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "latency_s": estimate.latency_s,
+        "bound": estimate.bound,
+        "flops": estimate.flops,
+        "memory_bytes": estimate.memory_bytes,
+        "lower_bound_s": estimate.lower_bound_s,
+        "utilisation": estimate.utilisation,
+        "parts": estimate.parts,
+        "mapping": estimate.mapping,
+    }

@@ -1,0 +1,198 @@
+"""Results as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from chipsim.present.provenance import IDEAL, phase_text
+from chipsim.present.quantities import binary, digits, format_si, percent, seconds
+
+if TYPE_CHECKING:
+    from chipsim.ops.phase import Phase
+    from chipsim.present.describe import Line
+
+BOUND_STYLES = {
+    "compute": "cyan",
+    "memory": "yellow",
+    "core draw": "magenta",
+    "link": "blue",
+    "overhead": "red",
+}
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    text_columns: int = 1,
+    total: bool = False,
+) -> Table:
+    """A plain table: the first columns are text, the others are numbers to the right.
+
+    Parameters
+    ----------
+    text_columns : int
+        How many columns from the left hold text.
+    total : bool
+        The last row is a sum, set apart by a line.
+    """
+    made = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        show_header=any(columns),
+        header_style="bold",
+    )
+    for index, name in enumerate(columns):
+        left = index < text_columns
+        made.add_column(name, justify="left" if left else "right", overflow="fold")
+    listed = list(rows)
+    for index, row in enumerate(listed):
+        made.add_row(*row, end_section=total and index == len(listed) - 2)
+    return made
+
+
+def heading(text: str) -> Text:
+    """The line above a table."""
+    return Text(text, style="bold")
+
+
+def bound_cell(bound: str) -> Text:
+    """A bound in its colour."""
+    return Text(bound, style=BOUND_STYLES.get(bound, ""))
+
+
+def footer_line(text: str) -> Text:
+    """The line below a result; the ideal machine stands out."""
+    line = Text(text, style="dim")
+    if IDEAL in text:
+        line.highlight_words([IDEAL], "bold yellow")
+    return line
+
+
+def lines_table(lines: Iterable[Line]) -> Table:
+    """Fields with their values and sources."""
+    made = table(
+        ("field", "value", "source"),
+        ((line.field, line.value, line.note) for line in lines),
+        text_columns=3,
+    )
+    made.columns[0].no_wrap = True
+    return made
+
+
+def operator_table(record: dict[str, Any]) -> Table:
+    """The answer for one operator, one figure a line."""
+    latency = record["latency_s"]
+    rows: list[tuple[str, str | Text]] = [
+        ("latency", seconds(latency)),
+        ("bound", bound_cell(record["bound"])),
+        ("lower bound", f"{seconds(record['lower_bound_s'])}{_reached(record)}"),
+    ]
+    for name, key, unit in (("arithmetic", "flops", "FLOP"), ("traffic", "memory_bytes", "B")):
+        if record[key]:
+            rate = format_si(record[key] / latency, f"{unit}/s")
+            rows.append((name, f"{format_si(record[key], unit)} at {rate}"))
+    parts = [f"{k} {seconds(v)}" for k, v in record.get("parts", {}).items() if v > 0]
+    rows += [("parts", ", ".join(parts))] if parts else []
+    rows += _mapping(record.get("mapping") or {})
+    return table(("", ""), rows, text_columns=2)
+
+
+def _reached(record: dict[str, Any]) -> str:
+    if not record["latency_s"]:
+        return ""
+    share = record["lower_bound_s"] / record["latency_s"]
+    return f" ({percent(share)} of the latency)"
+
+
+def _mapping(mapping: dict[str, Any]) -> list[tuple[str, str | Text]]:
+    """The choices of a mapping in one line, and how many were compared."""
+    chosen = [f"{k} {v}" for k, v in mapping.items() if k != "mappings" and k[0] != "_"]
+    if not chosen or any(isinstance(value, dict) for value in mapping.values()):
+        return []
+    rows: list[tuple[str, str | Text]] = [("mapping", ", ".join(chosen))]
+    if "mappings" in mapping:
+        rows.append(("compared", f"{round(mapping['mappings']):,} mappings"))
+    return rows
+
+
+def operator_parts(record: dict[str, Any]) -> list[Table]:
+    """The answer for an operator, and a table of its steps where it has several."""
+    parts = [operator_table(record)]
+    if "operators" in record:
+        parts.append(phase_table([row | {"count": 1} for row in record["operators"]]))
+    return parts
+
+
+def phase_title(record: dict[str, Any], phase: Phase) -> str:
+    """What was asked, and the latency."""
+    asked = f"{record['model']} {phase_text(phase)}, {record['plan']}, {record['precision']}"
+    layers = ", layers only" if record["layers_only"] else ""
+    rate = format_si(record["tokens_per_s"], "tokens/s")
+    return f"{asked}{layers}\n{seconds(record['latency_s'])}, {rate}, mostly {record['bound']}"
+
+
+PHASE_COLUMNS = (
+    "operator",
+    "bound",
+    "count",
+    "latency",
+    "share",
+    "FLOP",
+    "traffic",
+    "of bound",
+)
+
+
+def phase_table(operators: Sequence[dict[str, Any]]) -> Table:
+    """Operators of a phase in the order they run, and their sum."""
+    rows: list[tuple[str | Text, ...]] = [
+        (
+            row["name"],
+            bound_cell(row["bound"]),
+            str(row["count"]),
+            seconds(row["latency_s"]),
+            f"{100 * row['share']:.1f} %",
+            format_si(row["flops"], "") if row["flops"] else "–",
+            format_si(row["memory_bytes"], "B"),
+            percent(row["utilisation"], 2),
+        )
+        for row in operators
+    ]
+    total = sum(row["latency_s"] for row in operators)
+    flops = sum(row["flops"] for row in operators)
+    rows.append(("total", "", "", seconds(total), "100.0 %", format_si(flops, ""), "", ""))
+    return table(PHASE_COLUMNS, rows, text_columns=2, total=True)
+
+
+def memory_table(record: dict[str, Any]) -> Table:
+    """What one chip's memory holds."""
+    batch = f"{record['largest_batch']} sequences of {record['context']} tokens"
+    rows: list[tuple[str, str | Text]] = [
+        ("memory", binary(record["capacity_bytes"])),
+        ("usable", binary(record["usable_bytes"])),
+        ("weights", format_si(record["weights_bytes_per_chip"], "B")),
+        ("left for KV", format_si(record["free_bytes"], "B")),
+        ("KV of a token", format_si(record["kv_bytes_per_token"], "B")),
+        ("KV tokens", f"{record['kv_tokens']:,}"),
+        ("largest batch", batch),
+        ("fits", Text("yes") if record["fits"] else Text("no", style="bold red")),
+    ]
+    if not record["fits"]:
+        rows.append(("short of", Text(format_si(record["shortfall_bytes"], "B"), "bold red")))
+    return table(("each chip", ""), rows, text_columns=2)
+
+
+def ratio(value: float) -> str:
+    """A slowdown or speed-up.
+
+    >>> ratio(1.1432), ratio(0.98)
+    ('1.14×', '0.980×')
+    """
+    return f"{digits(value)}×"
