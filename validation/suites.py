@@ -1,0 +1,172 @@
+"""Validation: reference figures judged suite by suite.
+
+cases (from the package's tables, or from a folder) -> points -> table of errors
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipsim.errors import ChipsimError, ConfigError, InfeasibleError, UnknownNameError
+from chipsim.execution import Execution
+from chipsim.validation.cases import Judge, LayerCase, Point
+from chipsim.validation.llmcompass import Case, Skipped, reader_of
+from chipsim.validation.references import reference_cases
+from chipsim.validation.spad import curve_points, performance_points
+from chipsim.validation.statistics import summarise
+from chipsim.validation.table import read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUITES = {
+    "author-tables": "SPAD's author's LLMCompass tables of BLOOM-176B, per layer and in total",
+    "public": "operators of the public LLMCompass, without launch on either side",
+    "public-layer": "layers of the public LLMCompass, its launch overheads included",
+    "silicon": "operators measured on A100 and MI210; also LLMCompass's own error",
+    "silicon-layer": "the measured GPT-3 layer; also LLMCompass's own error",
+    "paper-curves": "SPAD's Figures 2 and 3",
+    "table-curves": "the same curves as the author's tables imply them",
+    "paper-chips": "mean performance of SPAD's chips",
+}
+"""What each suite is; ``llmcompass`` is all of them."""
+
+FIGURES: dict[str, Callable[[str | None], Iterator[Point]]] = {
+    "curves": curve_points,
+    "chips": performance_points,
+}
+"""Figures of the paper, which need no table to be read, by the end of a suite's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationResult:
+    """Estimates beside references.
+
+    Attributes
+    ----------
+    points : pandas.DataFrame
+        One row per reference figure: ``suite, chip, operator, dtype, regime, shape, unit``
+        (``s``, or ``1`` for a ratio), ``reference, estimate, error`` (estimate / reference
+        - 1), ``bound, execution, source, whole``.
+    skipped : list of Skipped
+        Files, columns, devices and rows that were not judged, with the reason.
+    """
+
+    points: pd.DataFrame
+    skipped: list[Skipped]
+
+    def frame(self) -> pd.DataFrame:
+        """Errors by group: ``suite, chip, operator, dtype, regime, n, mape, median_ape,
+        p90_ape, bias``; fractions, ``all`` where something is pooled.
+        """
+        return summarise(self.points)
+
+
+def validate(
+    suite: str = "llmcompass",
+    data: str | Path | None = None,
+    execution: str | None = None,
+) -> ValidationResult:
+    """Set our estimates beside reference figures.
+
+    Parameters
+    ----------
+    suite : str
+        ``llmcompass`` for everything, or one of `SUITES`.
+    data : path, optional
+        A folder of CSV files (or one file) with the column names of LLMCompass's outputs,
+        judged instead of the tables in the package. The stem of a file names its
+        operator: ``matmul, softmax, layernorm, gelu, allreduce``; ``silicon_…`` holds
+        measurements, ``transformer`` and ``sweep_…`` layers; a file with the columns
+        ``hardware, phase, batch, context, total_s`` is an author's table.
+    execution : str, optional
+        Execution block for all chips; each chip's own unless given.
+
+    Raises
+    ------
+    UnknownNameError
+        No such suite or execution block.
+    ChipsimError
+        Nothing to judge: no such folder, an empty one, or only unknown files.
+    ConfigError
+        A cell that is no positive number, or a file without a column that it needs.
+
+    Examples
+    --------
+    >>> from chipsim import validate
+    >>> result = validate("paper-curves", execution="ideal")
+    >>> sorted(result.points["unit"].unique())
+    ['1', 's']
+    """
+    if suite not in SUITES and suite != "llmcompass":
+        raise UnknownNameError("suite", suite, ["llmcompass", *SUITES])
+    if execution is not None:
+        Execution.load(execution)
+    wanted = tuple(SUITES) if suite == "llmcompass" else (suite,)
+    skipped: list[Skipped] = []
+    cases = list(reference_cases() if data is None else read_folder(Path(data), skipped))
+    points = list(judged((c for c in cases if c.suite in wanted), execution, skipped))
+    if data is None:
+        for end, figures in FIGURES.items():
+            if any(name.endswith(f"-{end}") for name in wanted):
+                points += [p for p in figures(execution) if p.suite in wanted]
+    if not points:
+        raise ChipsimError(f"{data or suite}: nothing to judge{_reasons(skipped)}")
+    return ValidationResult(_frame(points), skipped)
+
+
+def read_folder(folder: Path, skipped: list[Skipped]) -> Iterator[Case]:
+    """Cases of the files of a folder, or of one file.
+
+    Raises
+    ------
+    ChipsimError
+        No such folder, or nothing in it.
+    ConfigError
+        As `validate`.
+    """
+    if not folder.exists():
+        raise ChipsimError(f"{folder}: no such folder")
+    paths = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+    if not paths:
+        raise ChipsimError(f"{folder}: the folder is empty")
+    for path in paths:
+        if not path.is_file() or path.suffix.lower() != ".csv":
+            skipped.append(Skipped(path.name, "not a CSV file"))
+            continue
+        table = read_table(path)
+        reader = reader_of(table)
+        if reader is None:
+            skipped.append(Skipped(path.name, "neither stem nor columns are known"))
+        else:
+            yield from reader(table, skipped)
+
+
+def judged(
+    cases: Iterable[Case], execution: str | None, skipped: list[Skipped]
+) -> Iterator[Point]:
+    """Points of cases; a case that the chip cannot run at all is passed over and named."""
+    judge = Judge(execution)
+    for case in cases:
+        judge.model(case.subject, case.launch if isinstance(case, LayerCase) else None)
+        try:
+            yield from list(case.points(judge))
+        except (ConfigError, InfeasibleError) as error:
+            skipped.append(Skipped(case.source, str(error)))
+
+
+def _frame(points: list[Point]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(points, columns=list(Point._fields))
+
+
+def _reasons(skipped: list[Skipped]) -> str:
+    if not skipped:
+        return ""
+    shown = "; ".join(f"{name}: {why}" for name, why in skipped[:3])
+    more = f"; and {len(skipped) - 3} more" if len(skipped) > 3 else ""
+    return f" ({shown}{more})"
