@@ -12,7 +12,7 @@ from pydantic import Field
 
 from chipsim.arch_configs import load
 from chipsim.spec import Spec
-from chipsim.units import BytesPerCycle, Seconds
+from chipsim.units import BytesPerCycle, Capacity, Seconds
 
 Share = Annotated[float, Field(gt=0, le=1)]
 Overlap = Annotated[float, Field(ge=0, le=1)]
@@ -52,6 +52,13 @@ class Overlaps(Spec):
     """Loads and stores of vector operators behind their arithmetic."""
 
 
+class RowBuffer(Spec):
+    """Longest row that a kernel keeps on chip; longer ones are read once per pass."""
+
+    softmax: Annotated[Capacity, Field(gt=0)] | None = None
+    norm: Annotated[Capacity, Field(gt=0)] | None = None
+
+
 class Kernels(Spec):
     """Which kernels the source runs: switches, not factors."""
 
@@ -61,6 +68,8 @@ class Kernels(Spec):
     """One projection GEMM for query, key and value, or three."""
     vector_format: str | None = None
     """Format of the tensors of vector operators; null: the activations' own."""
+    row_buffer: RowBuffer = RowBuffer()
+    """Null: rows of any length stay on chip, so each is read once."""
     tiles: Literal["any", "square-powers-of-two"] = "any"
     """Core tiles that the source's mapper tries."""
 

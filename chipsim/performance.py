@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 Parts = dict[str, float]
 
+PASSES = {"softmax": 2, "norm": 3}
+"""Reads of a row that does not stay on chip: online maximum and sum, then the quotient
+(Milakov and Gimelshein 2018); mean, variance, then the scaling."""
+
 
 class PerformanceModel:
     """Estimates operators on one chip under one execution block.
@@ -94,13 +98,7 @@ class PerformanceModel:
         if not math.isfinite(latency):
             raise self._no_tile()
         cost = evaluate(self._record, shape, mapping)
-        parts = _parts(
-            getattr(self.execution.launch, op.kind),
-            cost.core,
-            cost.memory,
-            cost.hidden,
-            cost.reduction,
-        )
+        parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
         chosen = mapping._asdict() | {
             "resident": RESIDENT[mapping.resident],
             "active_cores": int(cost.active),
@@ -127,19 +125,25 @@ class PerformanceModel:
         cost = attention_search(self._record, shape)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
-        parts = _parts(
-            self.execution.launch.attention, cost.core, cost.memory, cost.hidden, cost.reduction
-        )
+        parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
         chosen = {"rows": cost.rows, "split": cost.split, "active_cores": int(cost.active)}
         return self._result(op, parts, cost.traffic, chosen, op.q_format, cost.active)
 
     def _vector(self, op: Any) -> Estimate:
         flops = op.flops + (self.execution.exp_flops - 1.0) * op.exponentials
         half = get_format(op.format).bits <= 16
-        cost = vector_cost(self._record, op.bytes, flops, half, op.kind == "elementwise")
-        launch = getattr(self.execution.launch, op.kind)
-        parts = _parts(launch, cost.core, cost.memory, cost.hidden)
-        return self._result(op, parts, op.bytes, {}, None, float(self.chip.cores))
+        traffic = (op.bytes - op.stores) * self._passes(op) + op.stores
+        cost = vector_cost(self._record, traffic, flops, half, op.kind == "elementwise")
+        parts = self._parts(op, cost.core, cost.memory, cost.hidden)
+        return self._result(op, parts, traffic, {}, None, float(self.chip.cores))
+
+    def _passes(self, op: Any) -> int:
+        """Times that a row is read: once where the kernel can keep it."""
+        if op.kind not in PASSES:
+            return 1
+        kept = getattr(self.execution.kernels.row_buffer, op.kind)
+        row = op.columns * get_format(op.format).bytes
+        return 1 if kept is None or row <= kept else PASSES[op.kind]
 
     def _all_reduce(self, op: AllReduce) -> Estimate:
         machine = self.chip.machine
@@ -176,6 +180,23 @@ class PerformanceModel:
             f"{self.chip.name}: core.sram of {self.chip.core.sram:g} bytes holds not even the "
             "smallest tile with its accumulators (2 KiB and a slice of the operands)"
         )
+
+    def _parts(
+        self,
+        op: Operator,
+        core: float,
+        memory: float,
+        hidden: float,
+        reduction: float = 0.0,
+    ) -> Parts:
+        """Seconds by cause."""
+        return {
+            "launch": getattr(self.execution.launch, op.kind),
+            "core": float(core),
+            "memory": float(memory),
+            "hidden": float(hidden),
+            "reduction": float(reduction),
+        }
 
     def _result(
         self,
@@ -218,18 +239,6 @@ class PerformanceModel:
             return "core draw" if fed_by_l2 else "compute"
         drawn = active * self._record["core_draw"] < self._record["memory_bandwidth"]
         return "core draw" if drawn else "memory"
-
-
-def _parts(
-    launch: float, core: float, memory: float, hidden: float, reduction: float = 0.0
-) -> Parts:
-    return {
-        "launch": launch,
-        "core": float(core),
-        "memory": float(memory),
-        "hidden": float(hidden),
-        "reduction": float(reduction),
-    }
 
 
 def _wider(a: str, b: str) -> str:

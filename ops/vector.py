@@ -61,7 +61,12 @@ class Softmax(Operator):
     @property
     def bytes(self) -> float:
         """One read and one write per element."""
-        return 2.0 * self.elements * get_format(self.format).bytes
+        return 2.0 * self.stores
+
+    @property
+    def stores(self) -> float:
+        """Bytes of `bytes` that are written."""
+        return self.elements * get_format(self.format).bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,12 @@ class Norm(Operator):
     @property
     def bytes(self) -> float:
         """One read and one write per element."""
-        return 2.0 * self.elements * get_format(self.format).bytes
+        return 2.0 * self.stores
+
+    @property
+    def stores(self) -> float:
+        """Bytes of `bytes` that are written."""
+        return self.elements * get_format(self.format).bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +149,12 @@ class Activation(Operator):
     @property
     def bytes(self) -> float:
         """One read (two where gated) and one write per element."""
-        moves = 3 if self.gated else 2
-        return moves * self.elements * get_format(self.format).bytes
+        return (3 if self.gated else 2) * self.stores
+
+    @property
+    def stores(self) -> float:
+        """Bytes of `bytes` that are written."""
+        return self.elements * get_format(self.format).bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,3 +190,8 @@ class Elementwise(Operator):
     def bytes(self) -> float:
         """``reads`` and ``writes`` per element."""
         return (self.reads + self.writes) * self.elements * get_format(self.format).bytes
+
+    @property
+    def stores(self) -> float:
+        """Bytes of `bytes` that are written."""
+        return self.writes * self.elements * get_format(self.format).bytes

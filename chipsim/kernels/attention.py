@@ -161,12 +161,11 @@ def attention_search(machine, shape):  # type: ignore[no-untyped-def]
                 partial = 2.0 * split * outputs * ACCUMULATOR_BYTES
                 rate = machine.l2_bandwidth
                 reduction = partial / (bandwidth if math.isinf(rate) else rate)
-            stores = outputs / (shape.value_dim + 2.0) * shape.value_dim * shape.q_bytes
-            loads = q_and_o - stores
-            memory = (q_and_o + keys) / bandwidth
-            hidden = hidden_seconds(
-                machine, core, keys / bandwidth, loads / bandwidth, stores / bandwidth
-            )
+            written = outputs / (shape.value_dim + 2.0) * shape.value_dim * shape.q_bytes
+            stores = written / bandwidth
+            loads = (q_and_o - written) / bandwidth
+            memory = keys / bandwidth + loads + stores
+            hidden = hidden_seconds(machine, core, keys / bandwidth, loads, stores)
             latency = memory + core - hidden + reduction
             if latency < best.latency:
                 best = AttentionCost(

@@ -173,11 +173,11 @@ def assemble(machine, shape, waves, tile, l2, active, split, buffers, a_reads, b
     b_bytes = batch * shape.k * shape.n * shape.b_bytes * b_reads
     c_bytes = batch * shape.m * shape.n * shape.c_bytes
     bandwidth = joined_bandwidth(machine, active)
-    memory = (a_bytes + b_bytes + c_bytes) / bandwidth
     weights, activations = b_bytes / bandwidth, a_bytes / bandwidth
     if not shape.weights:
         weights, activations = 0.0, weights + activations
     stores = c_bytes / bandwidth
+    memory = weights + activations + stores
     arithmetic = waves * tile
     core = max(arithmetic, l2)
     hidden = hidden_seconds(machine, core, weights, activations, stores)

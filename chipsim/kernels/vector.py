@@ -35,7 +35,7 @@ def vector_cost(machine, traffic, flops, half, stream):  # type: ignore[no-untyp
     ----------
     machine : record of `MACHINE`
     traffic : float
-        Bytes read and written, each once.
+        Bytes read and written.
     flops : float
         Vector FLOP, exponentials already counted at the chip's price.
     half : bool
