@@ -258,8 +258,8 @@ def cuts(
     >>> from chipsim import Phase, cuts
     >>> curve = cuts("spad-h100", "bloom-176b", Phase.prefill(2, 1024),
     ...              {"memory_bandwidth": [1, 0.5]}, plan="tp=8", execution="ideal")
-    >>> [round(point.slowdown, 2) for point in curve.points]
-    [1.0, 1.2]
+    >>> [round(point.slowdown, 1) for point in curve.points]
+    [1.0, 1.1]
     """
     setup = resolve(
         chip,

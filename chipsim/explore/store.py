@@ -13,6 +13,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -94,8 +95,6 @@ def save(result: Result, path: str | Path, *, seed: int | None = None) -> Path:
     ConfigError, ChipsimError
         Unknown ending, a folder, or a place that cannot be written.
     """
-    from chipsim import __version__
-
     path = Path(path)
     if path.suffix not in _WRITERS:
         raise ConfigError("--out", "", path.name, f"a name ending in {', '.join(_WRITERS)}")
@@ -103,7 +102,7 @@ def save(result: Result, path: str | Path, *, seed: int | None = None) -> Path:
     rows = _WRITERS[path.suffix](table)
     content = {
         "format": FORMAT,
-        "chipsim": __version__,
+        "chipsim": version("chipsim"),
         "seed": seed,
         "sha256": hashlib.sha256(rows).hexdigest(),
         "columns": {str(name): str(kind) for name, kind in table.dtypes.items()},
@@ -130,7 +129,7 @@ def load(path: str | Path) -> Stored:
     rows, content = _read(path), _content(side, _read(side))
     if hashlib.sha256(rows).hexdigest() != content["sha256"]:
         raise ChipsimError(f"{path}: not the rows that {side.name} was saved with; save again")
-    table = _READERS[path.suffix](rows, list(content["columns"])).astype(content["columns"])
+    table = _READERS[path.suffix](rows, content["columns"]).astype(content["columns"])
     return Stored(path, table, content["configuration"], content["chipsim"], content["seed"])
 
 
@@ -204,25 +203,35 @@ def _to_json(table: pd.DataFrame) -> bytes:
     return json.dumps({"rows": rows}, indent=1, allow_nan=False).encode()
 
 
-def _from_parquet(rows: bytes, columns: list[str]) -> pd.DataFrame:
+def _from_parquet(rows: bytes, columns: dict[str, str]) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.read_parquet(io.BytesIO(rows), engine="pyarrow", columns=columns)
+    return pd.read_parquet(io.BytesIO(rows), engine="pyarrow", columns=list(columns))
 
 
-def _from_csv(rows: bytes, columns: list[str]) -> pd.DataFrame:
+def _from_csv(rows: bytes, columns: dict[str, str]) -> pd.DataFrame:
     import pandas as pd
 
-    # Shortest round-trip digits are read back exactly, and an empty reason stays text.
-    table = pd.read_csv(io.BytesIO(rows), float_precision="round_trip")[columns]
-    empty = table.select_dtypes(exclude="number").columns
-    return table.fillna(dict.fromkeys(empty, ""))
+    # Read as text and converted by Python: exact in every release of pandas.
+    table = pd.read_csv(io.BytesIO(rows), dtype=str, keep_default_na=False)
+    return pd.DataFrame(
+        {name: [_cell(text, kind) for text in table[name]] for name, kind in columns.items()}
+    )
 
 
-def _from_json(rows: bytes, columns: list[str]) -> pd.DataFrame:
+def _cell(text: str, kind: str) -> float | bool | str:
+    """A cell of a CSV file; an empty number is NaN."""
+    if kind.startswith("float"):
+        return float(text or "nan")
+    if kind.startswith("int"):
+        return int(text)
+    return text == "True" if kind == "bool" else text
+
+
+def _from_json(rows: bytes, columns: dict[str, str]) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame(json.loads(rows)["rows"], columns=columns)
+    return pd.DataFrame(json.loads(rows)["rows"], columns=list(columns))
 
 
 _WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
@@ -230,7 +239,7 @@ _WRITERS: dict[str, Callable[[pd.DataFrame], bytes]] = {
     ".csv": _to_csv,
     ".json": _to_json,
 }
-_READERS: dict[str, Callable[[bytes, list[str]], pd.DataFrame]] = {
+_READERS: dict[str, Callable[[bytes, dict[str, str]], pd.DataFrame]] = {
     ".parquet": _from_parquet,
     ".csv": _from_csv,
     ".json": _from_json,

@@ -1,0 +1,53 @@
+"""The GEMM search over a product of chips and shapes; slices of it can run in threads."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from chipsim.kernels.gemm import Shape, evaluate, search
+from chipsim.kernels.jit import kernel
+
+
+@kernel
+def gemm_product(machines, launch, macs, sizes, widths, weights, start, stop, out):  # type: ignore[no-untyped-def]
+    """Latencies of pairs ``start`` ... ``stop - 1``; pair = chip * shapes + shape.
+
+    Parameters
+    ----------
+    machines : array (chips) of `MACHINE`
+    launch : array (chips) of float64
+        Launch time, seconds.
+    macs : array (chips) of float64
+        Multiply-accumulates of an array cell per cycle.
+    sizes : array (shapes, 4) of int64
+        m, n, k and batch.
+    widths : tuple of three float
+        Bytes per element of A, B and C.
+    weights : bool
+        B can be fetched ahead.
+    out : array (chips, shapes) of float64
+        Written: seconds with launch; infinite where no tile fits.
+    """
+    shapes = len(sizes)
+    for pair in range(start, stop):
+        i, j = pair // shapes, pair % shapes
+        shape = Shape(
+            sizes[j, 0],
+            sizes[j, 1],
+            sizes[j, 2],
+            sizes[j, 3],
+            widths[0],
+            widths[1],
+            widths[2],
+            macs[i],
+            weights,
+        )
+        mapping, latency, _, _ = search(machines[i], shape)
+        if math.isinf(latency):
+            out[i, j] = np.inf
+            continue
+        cost = evaluate(machines[i], shape, mapping)
+        # Summed as the performance model does: equal to it in every bit.
+        out[i, j] = launch[i] + cost.core + cost.memory - cost.hidden + cost.reduction
