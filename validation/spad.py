@@ -16,6 +16,7 @@ from chipsim.validation.cases import Point, point
 from chipsim.validation.references import reference_table
 
 if TYPE_CHECKING:
+    from chipsim.execution import Execution
     from chipsim.validation.table import Row
 
 MODEL, BASE, PLAN = "bloom-176b", "spad-h100", "tp=8"
@@ -104,6 +105,13 @@ def curve_points(execution: str | None = None) -> Iterator[Point]:
                     suite, BASE, f"{kind} slowdown", "fp16", block, shape,
                     ref.slowdown, ratio, unit="1", execution=block, source=ref.source,
                 )  # fmt: skip
+
+
+def slowdown(ref: CurvePoint, execution: Execution | str | None = None) -> float:
+    """Our slowdown of the modeled H100 at the cut of a published point."""
+    base = _phases(Chip.load(BASE), execution)
+    cut = _phases(_cut(ref.resource, ref.value), execution)
+    return cut.estimate(ref.phase).latency_s / base.estimate(ref.phase).latency_s
 
 
 def chip_performance(execution: str | None = None) -> list[ChipPerformance]:
@@ -265,7 +273,7 @@ def _cut(resource: str, value: float) -> Chip:
     return chip.scaled(**{resource: value / _full(chip, resource)})
 
 
-def _phases(chip: Chip, execution: str | None) -> PhaseModel:
+def _phases(chip: Chip, execution: Execution | str | None) -> PhaseModel:
     return PhaseModel(
         chip, MODEL, PLAN, execution=execution, layers_only=True, check_memory=False
     )
