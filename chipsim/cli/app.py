@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import typer
 
-from chipsim.cli import estimate, lists, memory
+from chipsim.cli import cuts, estimate, lists, memory
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -26,6 +26,7 @@ def command() -> Callable[..., Any]:
         app.command(name)(getattr(lists, name))
     app.add_typer(_estimates(), name="estimate")
     app.command("memory")(memory.memory)
+    app.command("cuts")(cuts.cuts)
     return cast(Callable[..., Any], typer.main.get_command(app))
 
 

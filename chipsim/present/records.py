@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from chipsim.present.provenance import plan_text, precision_text
 
 if TYPE_CHECKING:
     from chipsim.estimate import Estimate, PhaseEstimate
+    from chipsim.explore.cuts import CutsResult
     from chipsim.memory import MemoryPlan
     from chipsim.ops.operators import Operator
     from chipsim.ops.precision import Precision
@@ -79,6 +81,36 @@ def memory_record(memory: MemoryPlan, context: int) -> dict[str, Any]:
     """A memory plan, and the largest batch of one context."""
     plain = {field.name: getattr(memory, field.name) for field in fields(memory)}
     return plain | {"context": context, "largest_batch": memory.largest_batch(context)}
+
+
+def cuts_record(runs: Sequence[CutsResult]) -> dict[str, Any]:
+    """A cut under one or several execution blocks; their points are ``rows``."""
+    setup, main = runs[0].setup, runs[0]
+    return {
+        "chip": main.chip.name,
+        "execution": main.execution.name,
+        "model": main.model.name,
+        "phase": main.phase.kind,
+        "batch": "max" if setup.batch == "max" else main.phase.batch,
+        "query": main.phase.query,
+        "context": main.phase.context,
+        "plan": plan_text(main.plan),
+        "precision": precision_text(setup.precision),
+        "layers_only": setup.layers_only,
+        "itl_s": setup.itl_s,
+        "resources": list(main.resources),
+        "uncut": {
+            "latency_s": main.uncut.latency_s,
+            "batch": main.uncut.batch,
+            "tokens_per_s": main.uncut.tokens_per_s,
+        },
+        "rows": cuts_rows(runs),
+    }
+
+
+def cuts_rows(runs: Sequence[CutsResult]) -> list[dict[str, Any]]:
+    """The points of all runs, each with its execution block and its operators."""
+    return [row | {"execution": run.execution.name} for run in runs for row in run.records()]
 
 
 def shape_record(operator: Operator) -> dict[str, Any]:

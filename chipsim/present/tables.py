@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from chipsim.present.axes import AXES
 from chipsim.present.provenance import IDEAL, phase_text
 from chipsim.present.quantities import binary, digits, format_si, percent, seconds
 
@@ -169,6 +170,50 @@ def phase_table(operators: Sequence[dict[str, Any]]) -> Table:
     flops = sum(row["flops"] for row in operators)
     rows.append(("total", "", "", seconds(total), "100.0 %", format_si(flops, ""), "", ""))
     return table(PHASE_COLUMNS, rows, text_columns=2, total=True)
+
+
+def cuts_table(rows: Sequence[dict[str, Any]], *, largest: bool) -> Table:
+    """The points of a cut, one a line; with the largest batch, what it is worth."""
+    head, *body = cuts_cells(rows, largest=largest)
+    made = table(head, body, text_columns=head.index("latency"))
+    made.columns[-1].justify = "left"
+    return made
+
+
+def cuts_cells(rows: Sequence[dict[str, Any]], *, largest: bool) -> list[list[str]]:
+    """The points of a cut as text, the names of the columns first."""
+    several = len({row["execution"] for row in rows}) > 1
+    suffixes = ("", "_2") if "resource_2" in rows[0] else ("",)
+    head = ["block"] if several else []
+    head += [AXES[rows[0][f"resource{suffix}"]].name for suffix in suffixes]
+    head += ["latency", *(["batch"] if largest else ["slowdown"]), "tokens/s"]
+    head += [*(["of uncut"] if largest else []), "mostly", "remark"]
+    cells = []
+    for row in rows:
+        places = [row["execution"]] if several else []
+        places += [_place(row, suffix) for suffix in suffixes]
+        cells.append(places + _cut_cells(row, largest=largest))
+    return [head, *cells]
+
+
+def _place(row: dict[str, Any], suffix: str) -> str:
+    text = AXES[row[f"resource{suffix}"]].text(row[f"value{suffix}"])
+    return f"{text} ({percent(row[f'fraction{suffix}'])})"
+
+
+def _cut_cells(row: dict[str, Any], *, largest: bool) -> list[str]:
+    latency, slowdown = row["latency_s"], row["slowdown"]
+    limit = {"memory": "memory full", "itl": "at the ITL"}.get(row["limit"], "")
+    worth = percent(row["relative_throughput"]) if latency else "–"
+    middle = "–" if slowdown is None else f"{slowdown:.3f}"
+    return [
+        "–" if latency is None else seconds(latency),
+        str(row["batch"]) if largest else middle,
+        format_si(row["tokens_per_s"], "") if row["tokens_per_s"] else "–",
+        *([worth] if largest else []),
+        row["bound"],
+        row["reason"] or limit,
+    ]
 
 
 def memory_table(record: dict[str, Any]) -> Table:

@@ -1,0 +1,67 @@
+"""What a cut says, in one sentence, and what it holds for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chipsim.present.axes import AXES
+from chipsim.present.provenance import IDEAL, phase_text, plan_text, precision_text
+from chipsim.present.quantities import digits, percent, seconds
+
+if TYPE_CHECKING:
+    from chipsim.explore.cuts import CutPoint, CutsResult
+
+TOLD = 0.55
+"""A sentence tells of the point nearest to this fraction: about half is what one asks."""
+
+
+def headline(run: CutsResult) -> str:
+    """The conclusion, e.g. ``Prefill is 1.13× slower at 2000 GB/s (60 %)``."""
+    kind = run.phase.kind.capitalize()
+    point = told_point(run)
+    if point is None:
+        return f"{kind} of {run.model.name} runs at no point of this cut"
+    place = " and ".join(
+        f"{AXES[step.resource].text(step.value)} ({percent(step.fraction, 2)})"
+        for step in point.steps
+    )
+    if run.setup.batch == "max":
+        kept = f"{percent(point.relative_throughput, 2)} of its tokens/s"
+        return f"{kind} keeps {kept} at {place}, batch {point.answer.batch}"
+    slowdown = point.slowdown or 1.0
+    if abs(slowdown - 1.0) < 0.005:
+        return f"{kind} is as fast at {place}"
+    if slowdown < 1.0:
+        return f"{kind} is {digits(1.0 / slowdown)}× faster at {place}"
+    return f"{kind} is {digits(slowdown)}× slower at {place}"
+
+
+def told_point(run: CutsResult) -> CutPoint | None:
+    """The point that the sentence tells of, none where nothing runs."""
+    running = [point for point in run.points if point.estimate is not None]
+    if not running:
+        return None
+    return min(running, key=lambda p: max(abs(step.fraction - TOLD) for step in p.steps))
+
+
+def subtitle(run: CutsResult) -> str:
+    """Chip, model, phase, plan, block and version that a figure holds for."""
+    from chipsim import __version__
+
+    setup = run.setup
+    phase = phase_text(run.phase)
+    if setup.batch == "max":
+        limit = "" if setup.itl_s is None else f" within an ITL of {seconds(setup.itl_s)}"
+        length = f"context {run.phase.context}"
+        phase = f"{run.phase.kind}, largest batch{limit}, {length}"
+    block = IDEAL if run.execution.name == "ideal" else f"block {run.execution.name}"
+    parts = [
+        f"{run.model.name} on {run.chip.name}",
+        phase,
+        plan_text(run.plan),
+        precision_text(setup.precision),
+        *(["layers only"] if setup.layers_only else []),
+        block,
+        f"chipsim {__version__}",
+    ]
+    return " · ".join(parts)

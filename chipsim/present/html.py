@@ -1,0 +1,136 @@
+"""Figures as files: one page that needs no network, or a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chipsim.errors import ChipsimError, ConfigError
+from chipsim.explore.store import write_whole
+from chipsim.present.theme import FONT, INK, MUTED, PAPER
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+PICTURES = (".png", ".svg", ".pdf")
+FIGURES = (".html", *PICTURES)
+"""Endings that `write_figure` knows."""
+
+STYLE = f"""
+:root {{ color-scheme: light; }}
+body {{ margin: 0 auto; max-width: 1100px; padding: 20px 16px 32px; color: {INK};
+  background: {PAPER}; font: 15px/1.5 {FONT}; }}
+h1 {{ font-size: clamp(19px, 3.2vw, 26px); line-height: 1.25; margin: 0 0 6px; }}
+p {{ margin: 0 0 10px; color: {MUTED}; }}
+details {{ margin-top: 14px; }} summary {{ cursor: pointer; }}
+.rows {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }}
+th, td {{ text-align: right; padding: 3px 10px 3px 0; white-space: nowrap; }}
+th:first-child, td:first-child {{ text-align: left; }}
+th {{ border-bottom: 1px solid {MUTED}; font-weight: 600; }}
+"""
+
+CONFIG = {"displaylogo": False, "responsive": True, "displayModeBar": False}
+
+Rows = Sequence[Sequence[str]]
+"""A table of text, its first line the names of the columns."""
+
+
+def page(figure: go.Figure, rows: Rows = (), notes: Sequence[str] = ()) -> str:
+    """A figure as a whole HTML page, plotly.js inside.
+
+    Parameters
+    ----------
+    figure : Figure
+        Its ``layout.meta`` holds ``headline`` and ``subtitle``, which the page writes
+        as text, so that they wrap on a narrow screen.
+    rows : sequence of sequence of str
+        The figures as a table that folds out.
+    notes : sequence of str
+        Lines below.
+    """
+    import plotly.graph_objects as go
+
+    inner = go.Figure(figure)
+    meta = inner.layout.meta or {}
+    inner.update_layout(title=None)
+    body = inner.to_html(
+        full_html=False, include_plotlyjs=True, config=CONFIG, default_width="100%"
+    )
+    title, lead = escape(meta.get("headline", "chipsim")), escape(meta.get("subtitle", ""))
+    below = "".join(f"<p>{escape(note)}</p>\n" for note in notes)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{title}</h1>\n<p>{lead}</p>\n{body}\n{_table(rows)}{below}</body>\n</html>\n"
+    )
+
+
+def _table(rows: Rows) -> str:
+    if not rows:
+        return ""
+    head, *body = (
+        "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row)
+        for row, tag in zip(rows, ["th", *["td"] * (len(rows) - 1)], strict=True)
+    )
+    lines = "".join(f"<tr>{line}</tr>\n" for line in body)
+    return (
+        '<details><summary>The figures as a table</summary>\n<div class="rows"><table>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}</tbody></table></div></details>\n"
+    )
+
+
+def write_figure(
+    figure: go.Figure, path: str | Path, rows: Rows = (), notes: Sequence[str] = ()
+) -> Path:
+    """Write a figure; the ending says as what (`FIGURES`).
+
+    Raises
+    ------
+    ConfigError
+        An unknown ending.
+    ChipsimError
+        A place that cannot be written, or a picture without kaleido or a browser.
+    """
+    path = Path(path)
+    if path.suffix not in FIGURES:
+        raise ConfigError("--out", "", path.name, f"a name ending in {', '.join(FIGURES)}")
+    if path.suffix == ".html":
+        write_whole(path, page(figure, rows, notes).encode())
+    else:
+        write_whole(path, picture(figure, path.suffix.removeprefix(".")))
+    return path
+
+
+def picture(figure: go.Figure, kind: str) -> bytes:
+    """A figure as PNG, SVG or PDF, rendered by kaleido in an installed browser.
+
+    Raises
+    ------
+    ChipsimError
+        Says what is missing.
+    """
+    try:
+        import kaleido  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise ChipsimError(
+            f"{kind} pictures need kaleido: pip install 'chipsim[png]', or write .html"
+        ) from None
+    import plotly.graph_objects as go
+
+    fixed = go.Figure(figure)
+    fixed.update_layout(margin={"t": 150 if "legend2" in fixed.layout else 90})
+    height = (figure.layout.height or 600) + 90
+    try:
+        image: bytes = fixed.to_image(format=kind, width=1100, height=height, scale=2)
+    except Exception as error:
+        if "chrome" not in str(error).lower():
+            raise
+        raise ChipsimError(
+            f"{kind} pictures need Chromium or Chrome, which kaleido does not find: "
+            "install one, or write .html"
+        ) from None
+    return image
