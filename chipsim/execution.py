@@ -72,6 +72,8 @@ class Kernels(Spec):
     """Null: rows of any length stay on chip, so each is read once."""
     tiles: Literal["any", "square-powers-of-two"] = "any"
     """Core tiles that the source's mapper tries."""
+    multicast: bool = True
+    """Cores that run together share one read of a panel from L2."""
 
 
 class Fitted(Spec):

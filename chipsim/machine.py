@@ -48,6 +48,7 @@ def machine_record(chip: Chip, execution: Execution) -> npt.NDArray[np.void]:
         "overlap_stores": overlap.stores,
         "overlap_vector": overlap.vector,
         "square_tiles": execution.kernels.tiles == "square-powers-of-two",
+        "multicast": execution.kernels.multicast,
         "exp_flops": execution.exp_flops,
     }
     for name, value in values.items():

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
-from chipsim.chip import Chip
 from chipsim.errors import InfeasibleError
 from chipsim.estimate import PhaseEstimate
-from chipsim.execution import Execution
 from chipsim.memory import check_fits
 from chipsim.ops.graph import Phase, phase_graph
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
 from chipsim.ops.precision import Precision
 from chipsim.performance import PerformanceModel
+
+if TYPE_CHECKING:
+    from chipsim.chip import Chip
+    from chipsim.execution import Execution
 
 
 class PhaseModel:
@@ -125,10 +128,8 @@ def estimate(
     >>> round(step.latency_s, 3)
     0.044
     """
-    arguments = (chip, model, plan, execution, precision, layers_only, check_memory)
-    if all(isinstance(a, str | bool | None) for a in arguments):
-        return _by_name(*arguments).estimate(phase)
-    return PhaseModel(
+    build = _kept if _in_library(chip, model, execution) else PhaseModel
+    return build(
         chip,
         model,
         plan,
@@ -139,15 +140,13 @@ def estimate(
     ).estimate(phase)
 
 
-@functools.lru_cache(maxsize=64)
-def _by_name(chip, model, plan, execution, precision, layers_only, check_memory):  # type: ignore[no-untyped-def]
-    """A phase model asked for by names, kept for the next call."""
-    return PhaseModel(
-        chip,
-        model,
-        plan,
-        execution=execution,
-        precision=precision,
-        layers_only=layers_only,
-        check_memory=check_memory,
-    )
+_kept = functools.lru_cache(maxsize=64)(PhaseModel)
+"""Phase models asked for by library names, kept for the next call."""
+
+
+def _in_library(*names: object) -> bool:
+    """Whether all are names (or absent): a file of the user's may change between calls."""
+    return all(
+        name is None or (isinstance(name, str) and not name.endswith((".yaml", ".yml")))
+        for name in names
+    ) and not any("/" in name for name in names if isinstance(name, str))

@@ -12,11 +12,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from chipsim.chip import Chip
 from chipsim.errors import UnknownNameError
 from chipsim.execution import Execution, Launch
 from chipsim.performance import PerformanceModel
@@ -25,7 +25,10 @@ from chipsim.validation.execution_yaml import to_yaml, written
 from chipsim.validation.fitting import Factor, Fit, Residuals, fit
 from chipsim.validation.references import reference_cases
 from chipsim.validation.spad import paper_curves, slowdown
-from chipsim.validation.subjects import Subject
+
+if TYPE_CHECKING:
+    from chipsim.chip import Chip
+    from chipsim.validation.subjects import Subject
 
 Case = LayerCase | OperatorCase
 
@@ -136,7 +139,11 @@ class _BlockJudge(Judge):
     block: Execution = field(kw_only=True)
     chips: dict[Subject, Chip] = field(kw_only=True)
 
-    def model(self, subject: Subject, launch: Launch | None = None) -> PerformanceModel:
+    def model(
+        self,
+        subject: Subject,
+        launch: Launch | None = None,  # noqa: ARG002 - the block's own are fitted
+    ) -> PerformanceModel:
         """The performance model of a subject under the block; ``launch`` is the block's."""
         known = self._models.get((subject, None))
         if known is None:
@@ -219,12 +226,16 @@ def _curve_errors(block: Execution) -> npt.NDArray[np.float64]:
     )
 
 
+def _equally(_case: Case, _column: str) -> float:
+    return 1.0
+
+
 def _silicon(chip: str) -> Callable[[list[Case]], Residuals]:
     """Every measured operator of a chip, each alone; layers are left to be predicted."""
 
     def make(cases: list[Case]) -> Residuals:
         used = [c for c in cases if c.suite == "silicon" and c.subject.chip == chip]
-        return _judged(used, lambda case, column: 1.0)
+        return _judged(used, _equally)
 
     return make
 

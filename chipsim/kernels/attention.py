@@ -9,7 +9,7 @@ for tiling and causal block skipping; Dao et al., Flash-Decoding (2023) for spli
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from chipsim.kernels.gemm import (
     joined_bandwidth,
 )
 from chipsim.kernels.jit import inline, kernel
+
+if TYPE_CHECKING:
+    from chipsim.kernels.machine import Record
 
 ROWS = np.array([256, 128, 64, 32, 16], dtype=np.int64)
 """Query rows of a tile that are tried."""
@@ -63,7 +66,7 @@ class AttentionCost(NamedTuple):
 
 
 @inline
-def block_seconds(machine, shape, rows):  # type: ignore[no-untyped-def]
+def block_seconds(machine: Record, shape: AttentionShape, rows: int) -> float:
     """One tile against one key block: both products, and the softmax beside them."""
     vector = rows * KEY_BLOCK * (SOFTMAX_FLOPS + machine.exp_flops)
     vector *= machine.cores / machine.vector_flops
@@ -79,7 +82,7 @@ def block_seconds(machine, shape, rows):  # type: ignore[no-untyped-def]
 
 
 @inline
-def visible_blocks(shape, first, last):  # type: ignore[no-untyped-def]
+def visible_blocks(shape: AttentionShape, first: int, last: int) -> int:
     """Key blocks that query positions first..last (counted in the context) may see."""
     end = last + 1 if shape.causal else shape.context
     begin = 0
@@ -89,13 +92,13 @@ def visible_blocks(shape, first, last):  # type: ignore[no-untyped-def]
 
 
 @inline
-def tile_blocks(shape, rows):  # type: ignore[no-untyped-def]
+def tile_blocks(shape: AttentionShape, rows: int) -> tuple[int, int, int, int]:
     """Tiles of one KV head, their key blocks in all, and the most and fewest of one tile."""
     group = shape.q_heads // shape.kv_heads
     total_rows = shape.query * group
     tiles = ceil_div(total_rows, rows)
     start = shape.context - shape.query
-    total, longest, shortest = 0, 0, np.int64(2**62)
+    total, longest, shortest = 0, 0, 2**62
     for t in range(tiles):
         first = start + (t * rows) // group
         last = start + (min((t + 1) * rows, total_rows) - 1) // group
@@ -106,7 +109,7 @@ def tile_blocks(shape, rows):  # type: ignore[no-untyped-def]
 
 
 @inline
-def keys_read(shape):  # type: ignore[no-untyped-def]
+def keys_read(shape: AttentionShape) -> int:
     """Tokens of one sequence whose keys and values some query sees."""
     if shape.window > 0:
         return min(shape.context, shape.window + shape.query - 1)
@@ -114,7 +117,7 @@ def keys_read(shape):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def attention_search(machine, shape):  # type: ignore[no-untyped-def]
+def attention_search(machine: Record, shape: AttentionShape) -> AttentionCost:
     """Best tile height and key split of fused attention.
 
     Parameters
@@ -149,10 +152,8 @@ def attention_search(machine, shape):  # type: ignore[no-untyped-def]
             active = min(units, machine.cores)
             makespan = max(
                 math.ceil(longest / split),
-                max(
-                    heads * total / machine.cores,
-                    math.ceil(units / machine.cores) * max(1.0, shortest // split),
-                ),
+                heads * total / machine.cores,
+                math.ceil(units / machine.cores) * max(1.0, shortest // split),
             )
             core = makespan * block
             bandwidth = joined_bandwidth(machine, active)

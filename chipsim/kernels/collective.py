@@ -8,20 +8,24 @@ direct exchange over a full mesh and packet overhead as in LLMCompass (ISCA 2024
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from chipsim.kernels.jit import inline, kernel
+
+if TYPE_CHECKING:
+    from chipsim.kernels.machine import Record
 
 FULLY_CONNECTED, RING = 0, 1
 
 
 @inline
-def wire_bytes(machine, share):  # type: ignore[no-untyped-def]
+def wire_bytes(machine: Record, share: float) -> float:
     """Bytes on the wire for a message: payload and a header for each packet."""
     return share + math.ceil(share / machine.link_payload) * machine.link_header
 
 
 @kernel
-def all_reduce_seconds(machine, message, chips, topology):  # type: ignore[no-untyped-def]
+def all_reduce_seconds(machine: Record, message: float, chips: int, topology: int) -> float:
     """Time of an all-reduce, launch left out.
 
     Parameters
@@ -33,7 +37,7 @@ def all_reduce_seconds(machine, message, chips, topology):  # type: ignore[no-un
         Chips taking part; one needs no time.
     topology : int
         ``FULLY_CONNECTED``: every share travels to its owner over its own links, 2 steps.
-        ``RING``: 2 (chips - 1) steps over half of the links (both directions busy).
+        ``RING``: 2 (chips - 1) steps, half of the message each way round.
 
     Returns
     -------

@@ -21,15 +21,21 @@ standard tile scheduling (CUTLASS threadblock swizzle).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from chipsim.kernels.jit import inline, kernel
+
+IntArray = npt.NDArray[np.int64]
 
 TILES = np.array(
     [1024, 768, 512, 384, 320, 256, 224, 192, 160, 128, 96, 64, 48, 32, 16], dtype=np.int64
 )
+
+if TYPE_CHECKING:
+    from chipsim.kernels.machine import Record
 """Sides of a core's tile that are tried, largest first."""
 SQUARE_TILES = np.array([1024, 512, 256, 128, 64, 32, 16], dtype=np.int64)
 """Sides that a mapper restricted to square powers of two tries."""
@@ -69,6 +75,21 @@ class Mapping(NamedTuple):
     buffers: int
 
 
+class Tile(NamedTuple):
+    """A mapping without its raster, and what follows from it."""
+
+    tm: int
+    tn: int
+    tk: int
+    split: int
+    buffers: int
+    tiles_m: int
+    tiles_n: int
+    arithmetic: float  # busiest core, seconds
+    l2: float  # operands from L2 without multicast, seconds
+    active: float  # cores with work
+
+
 class Cost(NamedTuple):
     """Seconds and bytes of one mapping; ``latency`` leaves launch out."""
 
@@ -86,11 +107,12 @@ class Cost(NamedTuple):
 
 @inline
 def ceil_div(a: int, b: int) -> int:
+    """Quotient of whole numbers, rounded up."""
     return (a + b - 1) // b
 
 
 @inline
-def joined_bandwidth(machine, active):  # type: ignore[no-untyped-def]
+def joined_bandwidth(machine: Record, active: float) -> float:
     """Root-sum-square of memory bandwidth and the draw of the active cores, bytes/s."""
     draw = active * machine.core_draw
     if math.isinf(draw):
@@ -100,7 +122,9 @@ def joined_bandwidth(machine, active):  # type: ignore[no-untyped-def]
 
 
 @inline
-def hidden_seconds(machine, core, weights, activations, stores):  # type: ignore[no-untyped-def]
+def hidden_seconds(
+    machine: Record, core: float, weights: float, activations: float, stores: float
+) -> float:
     """Traffic that runs behind compute: weights first, then activations, then stores.
 
     Each takes what is left of the core's time, and its overlap factor says which share of
@@ -116,30 +140,32 @@ def hidden_seconds(machine, core, weights, activations, stores):  # type: ignore
 
 
 @inline
-def k_slice(machine, shape, tm, tn, buffers):  # type: ignore[no-untyped-def]
+def k_slice(machine: Record, shape: Shape, tm: int, tn: int, buffers: int) -> int:
     """Largest ``tk`` whose slices fit the SRAM beside the accumulators; 0: none does."""
     free = machine.sram - ACCUMULATOR_BYTES * tm * tn
     return int(free // (buffers * (tm * shape.a_bytes + tn * shape.b_bytes)))
 
 
 @inline
-def array_passes(machine, tm, tn):  # type: ignore[no-untyped-def]
+def array_passes(machine: Record, tm: int, tn: int) -> int:
     """Array passes of one tile: best split over the lanes and best orientation."""
     if machine.rows == 0.0:
-        return np.int64(0)
+        return 0
     lanes, rows, columns = int(machine.lanes), int(machine.rows), int(machine.columns)
-    best = np.int64(2**62)
+    best = 2**62
     for lm in range(1, lanes + 1):
         if lanes % lm == 0:
             pm, pn = ceil_div(tm, lm), ceil_div(tn, lanes // lm)
             upright = ceil_div(pm, rows) * ceil_div(pn, columns)
             turned = ceil_div(pm, columns) * ceil_div(pn, rows)
-            best = min(best, min(upright, turned))
+            best = min(best, upright, turned)
     return best
 
 
 @inline
-def tile_seconds(machine, shape, tm, tn, passes, tk, k):  # type: ignore[no-untyped-def]
+def tile_seconds(
+    machine: Record, shape: Shape, tm: int, tn: int, passes: int, tk: int, k: int
+) -> float:
     """Arithmetic of one tile over ``k``: array passes, and fill and drain per slice."""
     if machine.rows == 0.0:
         return 2.0 * tm * tn * k * machine.cores / (machine.half_flops * machine.tensor_share)
@@ -149,11 +175,13 @@ def tile_seconds(machine, shape, tm, tn, passes, tk, k):  # type: ignore[no-unty
 
 
 @inline
-def resident_fits(machine, shape, tm, tn, rm, rn, resident):  # type: ignore[no-untyped-def]
+def resident_fits(
+    machine: Record, shape: Shape, tm: int, tn: int, rm: int, rn: int, resident: int
+) -> bool:
     """Whether what a mapping keeps in L2 fits the share of it set aside."""
     room = machine.l2_share * machine.l2_capacity
-    a_panel = min(rm * tm, shape.m) * shape.k * shape.a_bytes
-    b_panel = min(rn * tn, shape.n) * shape.k * shape.b_bytes
+    a_panel = float(min(rm * tm, shape.m)) * shape.k * shape.a_bytes
+    b_panel = float(min(rn * tn, shape.n)) * shape.k * shape.b_bytes
     if resident == NONE:
         return True
     if resident == A_PANEL:
@@ -161,56 +189,85 @@ def resident_fits(machine, shape, tm, tn, rm, rn, resident):  # type: ignore[no-
     if resident == B_PANEL:
         return b_panel <= room
     if resident == A_ALL:
-        return shape.m * shape.k * shape.a_bytes + b_panel <= room
-    return shape.n * shape.k * shape.b_bytes + a_panel <= room
+        return float(shape.m) * shape.k * shape.a_bytes + b_panel <= room
+    return float(shape.n) * shape.k * shape.b_bytes + a_panel <= room
 
 
 @inline
-def assemble(machine, shape, waves, tile, l2, active, split, buffers, a_reads, b_reads):  # type: ignore[no-untyped-def]
-    """Latency of a mapping from its parts (the formula at the head of this file)."""
+def cut(
+    machine: Record,
+    shape: Shape,
+    tm: int,
+    tn: int,
+    tk: int,
+    split: int,
+    buffers: int,
+    passes: int,
+) -> Tile:
+    """Cut a product into tiles: waves of them over the cores, and what each pulls from L2."""
+    tiles_m, tiles_n = ceil_div(shape.m, tm), ceil_div(shape.n, tn)
+    tiles = float(shape.batch) * tiles_m * tiles_n
+    waves = math.ceil(tiles * split / machine.cores)
+    seconds = tile_seconds(machine, shape, tm, tn, passes, tk, ceil_div(shape.k, split))
+    panels = (tm * shape.a_bytes + tn * shape.b_bytes) * shape.k
+    return Tile(
+        tm,
+        tn,
+        tk,
+        split,
+        buffers,
+        tiles_m,
+        tiles_n,
+        waves * seconds,
+        tiles * panels / machine.l2_bandwidth,
+        min(tiles * split, machine.cores),
+    )
+
+
+@inline
+def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: int, b_reads: int) -> Cost:
+    """Latency from tile and raster (the formula at the head of this file).
+
+    ``a_reads`` and ``b_reads`` say how often A and B cross the memory interface.
+    """
     batch = float(shape.batch)
     a_bytes = batch * shape.m * shape.k * shape.a_bytes * a_reads
     b_bytes = batch * shape.k * shape.n * shape.b_bytes * b_reads
     c_bytes = batch * shape.m * shape.n * shape.c_bytes
-    bandwidth = joined_bandwidth(machine, active)
+    bandwidth = joined_bandwidth(machine, tile.active)
     weights, activations = b_bytes / bandwidth, a_bytes / bandwidth
     if not shape.weights:
         weights, activations = 0.0, weights + activations
     stores = c_bytes / bandwidth
     memory = weights + activations + stores
-    arithmetic = waves * tile
-    core = max(arithmetic, l2)
+    l2 = tile.l2
+    if machine.multicast == 1.0:  # a panel leaves L2 once for all cores that share it
+        l2 = (a_bytes + b_bytes) / machine.l2_bandwidth
+    core = max(tile.arithmetic, l2)
     hidden = hidden_seconds(machine, core, weights, activations, stores)
-    if buffers == 1:  # one buffer: a core loads, then computes
-        core, hidden = arithmetic + l2, 0.0
+    if tile.buffers == 1:  # one buffer: a core loads, then computes
+        core, hidden = tile.arithmetic + l2, 0.0
     reduction = 0.0
-    if split > 1:
-        partial = 2.0 * split * batch * shape.m * shape.n * ACCUMULATOR_BYTES
+    if tile.split > 1:
+        partial = 2.0 * tile.split * batch * shape.m * shape.n * ACCUMULATOR_BYTES
         rate = machine.l2_bandwidth
         reduction = partial / (bandwidth if math.isinf(rate) else rate)
     return Cost(
         memory + core - hidden + reduction,
         core,
-        arithmetic,
+        tile.arithmetic,
         l2,
         memory,
         hidden,
         reduction,
         a_bytes + b_bytes + c_bytes,
-        active,
+        tile.active,
         bandwidth,
     )
 
 
-@inline
-def l2_seconds(machine, shape, tm, tn, tiles):  # type: ignore[no-untyped-def]
-    """Operands that the cores pull from L2: each tile its own panels."""
-    panel = (tm * shape.a_bytes + tn * shape.b_bytes) * shape.k
-    return tiles * panel / machine.l2_bandwidth
-
-
 @kernel
-def evaluate(machine, shape, mapping):  # type: ignore[no-untyped-def]
+def evaluate(machine: Record, shape: Shape, mapping: Mapping) -> Cost:
     """Cost of one mapping; infinite latency when it does not fit.
 
     Parameters
@@ -223,71 +280,118 @@ def evaluate(machine, shape, mapping):  # type: ignore[no-untyped-def]
     -------
     Cost
     """
-    tm, tn, split = mapping.tm, mapping.tn, mapping.split
-    tiles_m, tiles_n = ceil_div(shape.m, tm), ceil_div(shape.n, tn)
-    tiles = float(shape.batch) * tiles_m * tiles_n
-    active = min(tiles * split, machine.cores)
-    waves = math.ceil(tiles * split / machine.cores)
+    tm, tn, rm, rn = mapping.tm, mapping.tn, mapping.rm, mapping.rn
     passes = array_passes(machine, tm, tn)
-    tile = tile_seconds(machine, shape, tm, tn, passes, mapping.tk, ceil_div(shape.k, split))
-    a_reads, b_reads = ceil_div(tiles_n, mapping.rn), ceil_div(tiles_m, mapping.rm)
+    tile = cut(machine, shape, tm, tn, mapping.tk, mapping.split, mapping.buffers, passes)
+    a_reads, b_reads = ceil_div(tile.tiles_n, rn), ceil_div(tile.tiles_m, rm)
     if mapping.resident in (A_PANEL, A_ALL, B_ALL):
         a_reads = 1
     if mapping.resident in (B_PANEL, A_ALL, B_ALL):
         b_reads = 1
-    cost = assemble(
-        machine,
-        shape,
-        waves,
-        tile,
-        l2_seconds(machine, shape, tm, tn, tiles),
-        active,
-        split,
-        mapping.buffers,
-        a_reads,
-        b_reads,
-    )
+    cost = assemble(machine, shape, tile, a_reads, b_reads)
     slice_fits = 1 <= mapping.tk <= k_slice(machine, shape, tm, tn, mapping.buffers)
-    if (
-        slice_fits
-        and mapping.rm * mapping.rn <= machine.cores
-        and resident_fits(machine, shape, tm, tn, mapping.rm, mapping.rn, mapping.resident)
-    ):
+    raster_fits = rm * rn <= machine.cores and resident_fits(
+        machine, shape, tm, tn, rm, rn, mapping.resident
+    )
+    if slice_fits and raster_fits:
         return cost
     return Cost(np.inf, *cost[1:])
 
 
 @inline
-def covers(sides, index, extent):  # type: ignore[no-untyped-def]
+def covers(sides: IntArray, index: int, extent: int) -> bool:
     """Whether the next smaller tile side spans the extent too: then this one only wastes."""
     return index + 1 < len(sides) and sides[index + 1] >= extent
 
 
 @inline
-def allowed(machine, sides, i, j, m, n):  # type: ignore[no-untyped-def]
-    """Whether a mapper tries this pair; square tiles may be cut where the matrix ends."""
+def allowed(machine: Record, sides: IntArray, i: int, j: int, m: int, n: int) -> bool:
+    """Whether the mapper tries this pair: no waste, and square where it must be.
+
+    Square tiles may be cut where the matrix ends.
+    """
+    if covers(sides, i, m) or covers(sides, j, n):
+        return False
     if machine.square_tiles == 0.0 or i == j:
         return True
-    return sides[i] >= m if sides[i] < sides[j] else sides[j] >= n
+    return bool(sides[i] >= m if sides[i] < sides[j] else sides[j] >= n)
 
 
 @inline
-def panel_tiles(room, tile, extent, k_bytes, limit):  # type: ignore[no-untyped-def]
+def panel_tiles(room: float, tile: int, extent: int, k_bytes: float, limit: int) -> int:
     """Most tiles of a panel that fit ``room`` bytes (0: none), at most ``limit``."""
     if extent * k_bytes <= room:
         return limit
     return min(limit, int(room // (tile * k_bytes)))
 
 
+class Raster(NamedTuple):
+    """The best raster of a tile, and how many were costed."""
+
+    latency: float
+    rm: int
+    rn: int
+    resident: int
+    costed: int
+
+
+@inline
+def widest_raster(machine: Record, shape: Shape, tile: Tile) -> Raster:
+    """Nothing resident: each number of row blocks with the widest raster that it leaves."""
+    cores = int(machine.cores)
+    best = Raster(np.inf, 0, 0, NONE, 0)
+    costed = 0
+    blocks = ceil_div(tile.tiles_m, min(cores, tile.tiles_m))
+    while True:
+        rm = ceil_div(tile.tiles_m, blocks)
+        rn = min(cores // rm, tile.tiles_n)
+        cost = assemble(machine, shape, tile, ceil_div(tile.tiles_n, rn), blocks)
+        costed += 1
+        if cost.latency < best.latency:
+            best = Raster(cost.latency, rm, rn, NONE, 0)
+        if rm == 1:
+            return Raster(best.latency, best.rm, best.rn, NONE, costed)
+        blocks = ceil_div(tile.tiles_m, rm - 1)
+
+
+@inline
+def resident_raster(machine: Record, shape: Shape, tile: Tile) -> Raster:
+    """A panel, or a panel and the whole of the other operand, kept in L2."""
+    room = machine.l2_share * machine.l2_capacity
+    a_row, b_column = shape.k * shape.a_bytes, shape.k * shape.b_bytes
+    most_m = min(int(machine.cores), tile.tiles_m)
+    most_n = min(int(machine.cores), tile.tiles_n)
+    best = Raster(np.inf, 0, 0, NONE, 0)
+    costed = 0
+    for resident in (A_PANEL, B_PANEL, A_ALL, B_ALL):
+        rm, rn, a_reads, b_reads = 1, 1, 1, 1
+        if resident == A_PANEL:
+            rm = panel_tiles(room, tile.tm, shape.m, a_row, most_m)
+            b_reads = ceil_div(tile.tiles_m, max(rm, 1))
+        elif resident == B_PANEL:
+            rn = panel_tiles(room, tile.tn, shape.n, b_column, most_n)
+            a_reads = ceil_div(tile.tiles_n, max(rn, 1))
+        elif resident == A_ALL:
+            rn = panel_tiles(room - shape.m * a_row, tile.tn, shape.n, b_column, 1)
+        else:
+            rm = panel_tiles(room - shape.n * b_column, tile.tm, shape.m, a_row, 1)
+        if rm >= 1 and rn >= 1:
+            cost = assemble(machine, shape, tile, a_reads, b_reads)
+            costed += 1
+            if cost.latency < best.latency:
+                best = Raster(cost.latency, rm, rn, resident, 0)
+    return Raster(best.latency, best.rm, best.rn, best.resident, costed)
+
+
 @kernel
-def search(machine, shape):  # type: ignore[no-untyped-def]
+def search(machine: Record, shape: Shape) -> tuple[Mapping, float, float, int]:
     """The best mapping of the whole space.
 
     The space is every tile side of `TILES`, split of `SPLITS`, one or two buffers, and
     every raster ``rm x rn`` up to the core count with every choice of what stays in L2.
     Given the rest, latency falls with ``tk``, and with ``rn`` at a given number of row
-    blocks, so only the largest of each is visited; tiles whose core time or compulsory
-    traffic alone exceed the best so far are passed over. Both cuts are exact.
+    blocks, so only the largest of each is visited; a tile whose latency with everything
+    read once exceeds the best so far is passed over. Both cuts are exact.
 
     Parameters
     ----------
@@ -296,27 +400,19 @@ def search(machine, shape):  # type: ignore[no-untyped-def]
 
     Returns
     -------
-    tuple of (Mapping, float, int, int)
+    tuple of (Mapping, float, float, int)
         Best mapping, its latency (launch left out; infinite when not even the smallest
         tile fits the SRAM), mappings covered, mappings costed one by one.
     """
     best = Mapping(0, 0, 0, 0, 0, 0, 0, 0)
-    latency = np.inf
-    covered, costed = 0.0, 0
+    latency, covered, costed = np.inf, 0.0, 0
     cores = int(machine.cores)
-    room = machine.l2_share * machine.l2_capacity
-    a_row, b_column = shape.k * shape.a_bytes, shape.k * shape.b_bytes
     sides = TILES if machine.square_tiles == 0.0 else SQUARE_TILES
     for i in range(len(sides)):
-        if covers(sides, i, shape.m):
-            continue
         for j in range(len(sides)):
-            if covers(sides, j, shape.n) or not allowed(machine, sides, i, j, shape.m, shape.n):
+            if not allowed(machine, sides, i, j, shape.m, shape.n):
                 continue
             tm, tn = sides[i], sides[j]
-            tiles_m, tiles_n = ceil_div(shape.m, tm), ceil_div(shape.n, tn)
-            tiles = float(shape.batch) * tiles_m * tiles_n
-            l2 = l2_seconds(machine, shape, tm, tn, tiles)
             passes = array_passes(machine, tm, tn)
             for buffers in (2, 1):
                 fits = k_slice(machine, shape, tm, tn, buffers)
@@ -325,70 +421,19 @@ def search(machine, shape):  # type: ignore[no-untyped-def]
                 for split in SPLITS:
                     if split > shape.k:
                         break
-                    k = ceil_div(shape.k, split)
-                    tk = min(fits, k)
-                    tile = tile_seconds(machine, shape, tm, tn, passes, tk, k)
-                    active = min(tiles * split, machine.cores)
-                    waves = math.ceil(tiles * split / machine.cores)
-                    covered += 5.0 * min(cores, tiles_m) * min(cores, tiles_n)
-                    bound = assemble(
-                        machine, shape, waves, tile, l2, active, split, buffers, 1, 1
-                    )
-                    if bound.latency >= latency:
+                    tk = min(fits, ceil_div(shape.k, split))
+                    tile = cut(machine, shape, tm, tn, tk, split, buffers, passes)
+                    covered += 5.0 * min(cores, tile.tiles_m) * min(cores, tile.tiles_n)
+                    costed += 1
+                    if assemble(machine, shape, tile, 1, 1).latency >= latency:
                         continue
-                    blocks = ceil_div(tiles_m, min(cores, tiles_m))
-                    while blocks <= tiles_m:  # nothing resident: row blocks, widest raster
-                        rm = ceil_div(tiles_m, blocks)
-                        rn = min(cores // rm, tiles_n)
-                        cost = assemble(
-                            machine,
-                            shape,
-                            waves,
-                            tile,
-                            l2,
-                            active,
-                            split,
-                            buffers,
-                            ceil_div(tiles_n, rn),
-                            blocks,
+                    wide = widest_raster(machine, shape, tile)
+                    kept = resident_raster(machine, shape, tile)
+                    costed += wide.costed + kept.costed
+                    found = wide if wide.latency <= kept.latency else kept
+                    if found.latency < latency:
+                        latency = found.latency
+                        best = Mapping(
+                            tm, tn, tk, split, found.rm, found.rn, found.resident, buffers
                         )
-                        costed += 1
-                        if cost.latency < latency:
-                            latency = cost.latency
-                            best = Mapping(tm, tn, tk, split, rm, rn, NONE, buffers)
-                        if rm == 1:
-                            break
-                        blocks = ceil_div(tiles_m, rm - 1)
-                    rm = panel_tiles(room, tm, shape.m, a_row, min(cores, tiles_m))
-                    rn = panel_tiles(room, tn, shape.n, b_column, min(cores, tiles_n))
-                    a_rest = room - shape.n * b_column
-                    b_rest = room - shape.m * a_row
-                    for resident in (A_PANEL, B_PANEL, A_ALL, B_ALL):
-                        r, q, a_reads, b_reads = 1, 1, 1, 1
-                        if resident == A_PANEL:
-                            r, b_reads = rm, ceil_div(tiles_m, max(rm, 1))
-                        elif resident == B_PANEL:
-                            q, a_reads = rn, ceil_div(tiles_n, max(rn, 1))
-                        elif resident == A_ALL:
-                            q = panel_tiles(b_rest, tn, shape.n, b_column, 1)
-                        else:
-                            r = panel_tiles(a_rest, tm, shape.m, a_row, 1)
-                        if r < 1 or q < 1:
-                            continue
-                        cost = assemble(
-                            machine,
-                            shape,
-                            waves,
-                            tile,
-                            l2,
-                            active,
-                            split,
-                            buffers,
-                            a_reads,
-                            b_reads,
-                        )
-                        costed += 1
-                        if cost.latency < latency:
-                            latency = cost.latency
-                            best = Mapping(tm, tn, tk, split, r, q, resident, buffers)
     return best, latency, covered, costed

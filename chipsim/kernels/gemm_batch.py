@@ -5,13 +5,26 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from chipsim.kernels.gemm import Shape, evaluate, search
 from chipsim.kernels.jit import kernel
 
+Floats = npt.NDArray[np.float64]
+
 
 @kernel
-def gemm_product(machines, launch, macs, sizes, widths, weights, start, stop, out):  # type: ignore[no-untyped-def]
+def gemm_product(
+    machines: npt.NDArray[np.void],
+    launch: Floats,
+    macs: Floats,
+    sizes: npt.NDArray[np.int64],
+    widths: tuple[float, float, float],
+    weights: bool,
+    start: int,
+    stop: int,
+    out: Floats,
+) -> None:
     """Latencies of pairs ``start`` ... ``stop - 1``; pair = chip * shapes + shape.
 
     Parameters

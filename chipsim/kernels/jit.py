@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -19,12 +21,34 @@ def kernel(function: F) -> F:
     exception, which costs a branch in every inner loop; callers validate before.
     No ``fastmath``: results must not depend on the vectorisation of a machine.
     """
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return cast(F, _fresh(numba.njit(cache=True, nogil=True, error_model="numpy")(function)))
 
 
 def inline(function: F) -> F:
     """Compile a helper that only other kernels call."""
-    return cast(F, numba.njit(cache=True, error_model="numpy", inline="never")(function))
+    compiled = numba.njit(cache=True, error_model="numpy", inline="never")(function)
+    return cast(F, _fresh(compiled))
+
+
+def _fresh(compiled: Any) -> Any:
+    """Make what is kept on disk stale when any kernel's source changes.
+
+    numba looks only at the file that a function is in, but compiles helpers from other
+    files into it: a change there would leave an old result behind.
+    """
+    kept = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if kept is not None:
+        kept._source_stamp = (kept._source_stamp, _SOURCES)  # noqa: SLF001 - numba has no hook
+    return compiled
+
+
+def _sources() -> str:
+    """Checksum of every file of kernels."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+_SOURCES = _sources()
 
 
 class _Announcer(event.Listener):
@@ -33,7 +57,7 @@ class _Announcer(event.Listener):
     def __init__(self) -> None:
         self.said = False
 
-    def on_start(self, event: Any) -> None:
+    def on_start(self, event: Any) -> None:  # noqa: ARG002 - the listener's interface
         if not self.said:
             self.said = True
             sys.stderr.write("chipsim: compiling kernels (once; kept on disk) ...\n")
@@ -42,4 +66,4 @@ class _Announcer(event.Listener):
         """Nothing to say."""
 
 
-event.register("numba:compile", _Announcer())
+event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]

@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
-MACHINE = np.dtype(
-    [
-        # chip
-        ("cores", "f8"),
-        ("lanes", "f8"),  # systolic arrays per core
-        ("rows", "f8"),  # cells; 0 where the chip has no arrays
-        ("columns", "f8"),
-        ("tensor_clock", "f8"),  # Hz
-        ("sram", "f8"),  # bytes per core
-        ("l2_capacity", "f8"),  # bytes
-        ("l2_share", "f8"),  # part of it that may hold resident panels
-        # sustained rates: the chip's peak times the block's fraction
-        ("vector_flops", "f8"),  # fp32 FLOP/s of the chip
-        ("half_flops", "f8"),  # 16-bit vector FLOP/s of the chip
-        ("l2_bandwidth", "f8"),  # bytes/s over all cores; inf where unpublished
-        ("memory_bandwidth", "f8"),  # bytes/s
-        ("core_draw", "f8"),  # bytes/s of one core; inf where unlimited
-        ("tensor_share", "f8"),  # fraction of tensor peak
-        # links of one chip, one direction
-        ("link_bandwidth", "f8"),  # bytes/s; 0 without links
-        ("link_latency", "f8"),  # seconds
-        ("link_header", "f8"),  # bytes per packet
-        ("link_payload", "f8"),  # bytes per packet
-        # shares of traffic that run behind compute, 0 ... 1
-        ("overlap_weights", "f8"),
-        ("overlap_activations", "f8"),
-        ("overlap_stores", "f8"),
-        ("overlap_vector", "f8"),
-        ("square_tiles", "f8"),  # 1: the mapper tries square powers of two only
-        ("exp_flops", "f8"),  # vector FLOP of one exponential
-    ]
-)
-"""One element per chip; every number is finite or +inf, and SI."""
+
+class Record(Protocol):
+    """One chip under one block; every number is a float, SI, finite or +inf."""
+
+    cores: float
+    lanes: float
+    """Systolic arrays of a core."""
+    rows: float
+    """Cells of an array; 0 where the chip has none."""
+    columns: float
+    tensor_clock: float
+    sram: float
+    """Bytes of a core."""
+    l2_capacity: float
+    l2_share: float
+    """Part of L2 that may hold resident panels."""
+    vector_flops: float
+    """Sustained fp32 FLOP/s of all vector units; `half_flops` for 16 bit."""
+    half_flops: float
+    l2_bandwidth: float
+    """Sustained bytes/s over all cores; inf where unpublished."""
+    memory_bandwidth: float
+    """Sustained bytes/s."""
+    core_draw: float
+    """Bytes/s that one core can draw from memory; inf where unlimited."""
+    tensor_share: float
+    """Sustained fraction of tensor peak."""
+    link_bandwidth: float
+    """Sustained bytes/s of all links of the chip in one direction; 0 without links."""
+    link_latency: float
+    link_header: float
+    """Bytes per packet, as `link_payload`."""
+    link_payload: float
+    overlap_weights: float
+    """Shares of traffic that run behind compute, 0 ... 1."""
+    overlap_activations: float
+    overlap_stores: float
+    overlap_vector: float
+    square_tiles: float
+    """1: the mapper tries square powers of two only."""
+    multicast: float
+    """1: cores that run together share one read of a panel from L2."""
+    exp_flops: float
+    """Vector FLOP of one exponential."""
+
+
+MACHINE = np.dtype([(name, "f8") for name in Record.__annotations__])
+"""Elements of an array of chips: the fields of `Record`."""

@@ -11,10 +11,13 @@ operators load, pass through L2 and compute one after the other.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from chipsim.kernels.gemm import joined_bandwidth
 from chipsim.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from chipsim.kernels.machine import Record
 
 
 class VectorCost(NamedTuple):
@@ -28,7 +31,9 @@ class VectorCost(NamedTuple):
 
 
 @kernel
-def vector_cost(machine, traffic, flops, half, stream):  # type: ignore[no-untyped-def]
+def vector_cost(
+    machine: Record, traffic: float, flops: float, half: bool, stream: bool
+) -> VectorCost:
     """Cost of a vector operator.
 
     Parameters
