@@ -1,0 +1,101 @@
+"""Random and handmade machines for the kernels."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from chipsim.kernels.gemm import Shape
+from chipsim.kernels.machine import MACHINE
+
+PLAIN: dict[str, float] = {
+    "cores": 8,
+    "lanes": 4,
+    "rows": 16,
+    "columns": 16,
+    "tensor_clock": 1e9,
+    "sram": 128 * 1024,
+    "l2_capacity": 2**22,
+    "l2_share": 0.5,
+    "vector_flops": 1e12,
+    "half_flops": 2e12,
+    "l2_bandwidth": 2e12,
+    "memory_bandwidth": 3e11,
+    "core_draw": math.inf,
+    "tensor_share": 1.0,
+    "link_bandwidth": 1e11,
+    "link_latency": 1e-6,
+    "link_header": 16,
+    "link_payload": 256,
+    "overlap_weights": 1.0,
+    "overlap_activations": 1.0,
+    "overlap_stores": 1.0,
+    "overlap_vector": 1.0,
+    "square_tiles": 0.0,
+    "multicast": 0.0,
+    "exp_flops": 4.0,
+}
+"""A small machine with neutral factors."""
+
+
+def plain(**fields: float) -> SimpleNamespace:
+    """`PLAIN` with some fields replaced, readable by name in Python."""
+    return SimpleNamespace(**(PLAIN | fields))
+
+
+def machine(**fields: float) -> Any:
+    """The same as a record of `MACHINE`, as kernels take it."""
+    record = np.zeros(1, MACHINE)
+    for name, value in (PLAIN | fields).items():
+        record[name] = value
+    return record[0]
+
+
+shares = st.sampled_from([0.0, 0.3, 0.8, 1.0])
+flags = st.sampled_from([0.0, 1.0])
+
+machines = st.fixed_dictionaries(
+    {
+        "cores": st.integers(1, 200).map(float),
+        "lanes": st.sampled_from([1.0, 2.0, 3.0, 4.0, 8.0]),
+        "rows": st.sampled_from([0.0, 4.0, 16.0, 24.0, 128.0]),
+        "columns": st.sampled_from([4.0, 16.0, 32.0, 100.0]),
+        "tensor_clock": st.floats(1e8, 3e9),
+        "sram": st.floats(8e3, 2e6),
+        "l2_capacity": st.floats(1e5, 1e8),
+        "l2_share": shares,
+        "l2_bandwidth": st.one_of(st.just(math.inf), st.floats(1e12, 2e13)),
+        "memory_bandwidth": st.floats(1e10, 1e13),
+        "core_draw": st.one_of(st.just(math.inf), st.floats(1e9, 1e12)),
+        "tensor_share": st.floats(0.3, 1.0),
+        "overlap_weights": shares,
+        "overlap_activations": shares,
+        "overlap_stores": shares,
+        "overlap_vector": shares,
+        "square_tiles": flags,
+        "multicast": flags,
+    }
+)
+"""Fields of a random machine."""
+
+sizes = st.one_of(
+    st.integers(1, 40), st.integers(1, 5000), st.sampled_from([1, 127, 131, 4096])
+)
+
+shapes = st.builds(
+    Shape,
+    m=sizes,
+    n=sizes,
+    k=sizes,
+    batch=st.sampled_from([1, 1, 1, 3, 14, 896]),
+    a_bytes=st.sampled_from([0.5625, 1.0, 2.0, 4.0]),
+    b_bytes=st.sampled_from([0.5625, 1.0, 2.0, 4.0]),
+    c_bytes=st.sampled_from([2.0, 4.0]),
+    macs=st.sampled_from([0.5, 1.0, 2.0]),
+    weights=st.booleans(),
+)
+"""Products, small, skewed, prime and large."""

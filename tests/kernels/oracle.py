@@ -1,0 +1,95 @@
+"""GEMM latency written out plainly in Python, and a search that tries everything.
+
+Independent of the kernels: no call of theirs is used, and no cut of the space is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chipsim.kernels.gemm import Shape
+
+Point = tuple[int, int, int, int, int, int, str, int]
+
+
+def latency(m: Any, s: Shape, point: Point) -> float:
+    """Seconds of one mapping; infinite when it does not fit."""
+    tm, tn, tk, split, rm, rn, resident, buffers = point
+    slices = buffers * tk * (tm * s.a_bytes + tn * s.b_bytes)
+    if tm * tn * 4 + slices > m.sram or rm * rn > m.cores or not _kept(m, s, point):
+        return math.inf
+    across, down = math.ceil(s.n / tn), math.ceil(s.m / tm)
+    tiles = s.batch * across * down
+    waves = math.ceil(tiles * split / m.cores)
+    arithmetic = waves * _tile(m, s, tm, tn, tk, math.ceil(s.k / split))
+    a_times = 1 if resident in ("A", "A+b", "B+a") else math.ceil(across / rn)
+    b_times = 1 if resident in ("B", "A+b", "B+a") else math.ceil(down / rm)
+    a = s.batch * s.m * s.k * s.a_bytes * a_times
+    b = s.batch * s.k * s.n * s.b_bytes * b_times
+    c = s.batch * s.m * s.n * s.c_bytes
+    draw = min(tiles * split, m.cores) * m.core_draw
+    per_byte = math.hypot(1 / m.memory_bandwidth, 1 / draw)
+    pulled = tiles * s.k * (tm * s.a_bytes + tn * s.b_bytes)
+    l2 = (a + b if m.multicast else pulled) / m.l2_bandwidth
+    reduction = 0.0
+    if split > 1:
+        partial = 2 * split * s.batch * s.m * s.n * 4
+        reduction = (
+            partial * per_byte if math.isinf(m.l2_bandwidth) else partial / m.l2_bandwidth
+        )
+    memory = (a + b + c) * per_byte
+    if buffers == 1:
+        return memory + arithmetic + l2 + reduction
+    core = left = max(arithmetic, l2)
+    hidden = 0.0
+    classes = [(b, m.overlap_weights), (a, m.overlap_activations)]
+    if not s.weights:
+        classes = [(a + b, m.overlap_activations)]
+    for moved, share in [*classes, (c, m.overlap_stores)]:
+        behind = min(left, moved * per_byte)
+        hidden += share * behind
+        left -= behind
+    return memory + core - hidden + reduction
+
+
+def _kept(m: Any, s: Shape, point: Point) -> bool:
+    tm, tn, _, _, rm, rn, resident, _ = point
+    a_all, b_all = s.m * s.k * s.a_bytes, s.k * s.n * s.b_bytes
+    a_panel = min(rm * tm, s.m) * s.k * s.a_bytes
+    b_panel = min(rn * tn, s.n) * s.k * s.b_bytes
+    need = {"": 0, "A": a_panel, "B": b_panel, "A+b": a_all + b_panel, "B+a": b_all + a_panel}
+    return resident == "" or need[resident] <= m.l2_share * m.l2_capacity
+
+
+def _tile(m: Any, s: Shape, tm: int, tn: int, tk: int, k: int) -> float:
+    if m.rows == 0:
+        return float(2 * tm * tn * k * m.cores / (m.half_flops * m.tensor_share))
+    passes = min(
+        math.ceil(math.ceil(tm / lm) / h) * math.ceil(math.ceil(tn / (m.lanes / lm)) / w)
+        for lm in range(1, int(m.lanes) + 1)
+        if m.lanes % lm == 0
+        for h, w in ((m.rows, m.columns), (m.columns, m.rows))
+    )
+    cycles = passes * k / s.macs + math.ceil(k / tk) * (m.rows + m.columns - 2)
+    return float(cycles / (m.tensor_clock * m.tensor_share))
+
+
+def everything(m: Any, s: Shape, sides: list[int], splits: list[int]) -> Iterator[Point]:
+    """Every mapping over tile sides and splits: all slices, all rasters."""
+    cores = int(m.cores)
+    for tm in sides:
+        for tn in sides:
+            for split in splits:
+                if split > s.k:
+                    continue
+                for tk in {1, 2, 3, *range(4, math.ceil(s.k / split) + 1)}:
+                    if tk > math.ceil(s.k / split):
+                        continue
+                    for buffers in (1, 2):
+                        for rm in range(1, cores + 1):
+                            for rn in range(1, cores // rm + 1):
+                                for resident in ("", "A", "B", "A+b", "B+a"):
+                                    yield tm, tn, tk, split, rm, rn, resident, buffers

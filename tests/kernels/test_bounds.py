@@ -1,0 +1,155 @@
+"""Properties over random machines and shapes: lower bounds and monotonicity."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chipsim.kernels.attention import AttentionShape, attention_search
+from chipsim.kernels.collective import FULLY_CONNECTED, RING, all_reduce_seconds
+from chipsim.kernels.gemm import Shape, evaluate, search
+from chipsim.kernels.vector import vector_cost
+from tests.kernels.machines import machine, machines, plain, shapes
+
+GROW = (
+    "memory_bandwidth",
+    "core_draw",
+    "cores",
+    "tensor_clock",
+    "l2_bandwidth",
+    "l2_capacity",
+    "l2_share",
+    "sram",
+    "tensor_share",
+    "overlap_weights",
+    "overlap_activations",
+    "overlap_stores",
+)
+"""Fields of which more never makes a product slower."""
+
+attention_shapes = st.builds(
+    lambda batch, kv, group, dim, query, before, causal, window: AttentionShape(
+        batch, kv * group, kv, dim, dim, query, query + before, causal, window if causal else 0,
+        2.0, 2.0, 1.0,
+    ),
+    st.integers(1, 65), st.integers(1, 9), st.integers(1, 8), st.sampled_from([40, 64, 128]),
+    st.integers(1, 700), st.integers(0, 3000), st.booleans(), st.sampled_from([0, 0, 1, 100]),
+)  # fmt: skip
+
+
+def grown(fields: dict[str, float], name: str, factor: float) -> dict[str, float]:
+    """A machine with more of one thing; the vector units grow with the cores and clock."""
+    more = fields | {name: fields[name] * factor}
+    if name == "cores":
+        more[name] = float(math.ceil(more[name]))
+    if name.startswith("overlap") or name in ("tensor_share", "l2_share"):
+        more[name] = min(1.0, fields[name] + 0.3)
+    if name in ("cores", "tensor_clock"):
+        ratio = more[name] / fields[name]
+        more |= {"vector_flops": 1e12 * ratio, "half_flops": 2e12 * ratio}
+    return more
+
+
+@settings(max_examples=400)
+@given(machines, shapes)
+def test_no_product_beats_its_roofline(fields: dict[str, float], shape: Shape) -> None:
+    chip = machine(**fields)
+    mapping, latency, _, _ = search(chip, shape)
+    if math.isinf(latency):
+        return  # no tile fits: said so, no figure given
+    cost = evaluate(chip, shape, mapping)
+    known = plain(**fields)
+    work = 2.0 * shape.batch * shape.m * shape.n * shape.k
+    cells = known.cores * known.lanes * known.rows * known.columns
+    peak = 2.0 * cells * shape.macs * known.tensor_clock if known.rows else known.half_flops
+    moved = shape.batch * (
+        shape.m * shape.k * shape.a_bytes
+        + shape.k * shape.n * shape.b_bytes
+        + shape.m * shape.n * shape.c_bytes
+    )
+    assert latency >= work / peak * (1 - 1e-12)
+    assert latency >= moved / known.memory_bandwidth * (1 - 1e-12)
+    assert cost.traffic >= moved * (1 - 1e-12)
+    assert cost.latency == latency
+    assert cost.hidden <= min(cost.memory, cost.core) * (1 + 1e-12)
+
+
+@settings(max_examples=400)
+@given(machines, shapes, st.sampled_from(GROW), st.floats(1.0, 3.0))
+def test_more_of_anything_is_never_slower(
+    fields: dict[str, float], shape: Shape, name: str, factor: float
+) -> None:
+    before = search(machine(**fields), shape)[1]
+    after = search(machine(**grown(fields, name, factor)), shape)[1]
+    assert after <= before * (1 + 1e-9)
+
+
+@settings(max_examples=200)
+@given(machines, shapes, st.sampled_from(["m", "n", "k", "batch"]), st.integers(1, 300))
+def test_more_work_is_never_faster(
+    fields: dict[str, float], shape: Shape, name: str, extra: int
+) -> None:
+    chip = machine(**fields)
+    larger = shape._replace(**{name: getattr(shape, name) + extra})
+    assert search(chip, larger)[1] >= search(chip, shape)[1] * (1 - 1e-9)
+
+
+@settings(max_examples=150)
+@given(machines, attention_shapes, st.sampled_from(GROW), st.floats(1.0, 3.0))
+def test_attention_bounds_and_monotone(
+    fields: dict[str, float], shape: AttentionShape, name: str, factor: float
+) -> None:
+    chip = machine(**fields)
+    cost = attention_search(chip, shape)
+    if math.isinf(cost.latency):
+        return
+    seen = 0
+    start = shape.context - shape.query
+    for q in range(shape.query):
+        end = start + q + 1 if shape.causal else shape.context
+        seen += end - (max(0, end - shape.window) if shape.window else 0)
+    known = plain(**fields)
+    work = 4.0 * shape.batch * shape.q_heads * shape.head_dim * seen
+    cells = known.cores * known.lanes * known.rows * known.columns
+    peak = 2.0 * cells * known.tensor_clock if known.rows else known.half_flops
+    assert cost.latency >= work / peak * (1 - 1e-12)
+    assert cost.latency >= cost.traffic / known.memory_bandwidth * (1 - 1e-12)
+    after = attention_search(machine(**grown(fields, name, factor)), shape)
+    assert after.latency <= cost.latency * (1 + 1e-9)
+
+
+@given(machines, st.floats(1, 1e12), st.floats(0, 1e13), st.booleans(), st.booleans())
+def test_vector_operator(
+    fields: dict[str, float], traffic: float, flops: float, half: bool, stream: bool
+) -> None:
+    chip = machine(**fields)
+    known = plain(**fields)
+    cost = vector_cost(chip, traffic, flops, half, stream)
+    rate = known.half_flops if half else known.vector_flops
+    least = max(traffic / known.memory_bandwidth, flops / rate)
+    assert least * (1 - 1e-12) <= cost.latency <= (cost.core + cost.memory) * (1 + 1e-12)
+    if stream:
+        assert cost.memory == traffic / known.memory_bandwidth
+
+
+@given(st.floats(1, 1e10), st.integers(2, 512), st.sampled_from([FULLY_CONNECTED, RING]))
+def test_all_reduce_is_at_least_the_ring_bound(size: float, chips: int, topology: int) -> None:
+    chip = machine()
+    seconds = all_reduce_seconds(chip, size, chips, topology)
+    bound = 2.0 * (chips - 1) / chips * size / plain().link_bandwidth
+    assert seconds >= bound * (1 - 1e-12)
+    faster = all_reduce_seconds(machine(link_bandwidth=2e11), size, chips, topology)
+    assert faster < seconds
+
+
+def test_all_reduce_of_one_chip_is_free() -> None:
+    assert all_reduce_seconds(machine(), 1e8, 1, RING) == 0.0
+
+
+def test_all_reduce_closed_form() -> None:
+    """100 MB over 8 chips at 50 GB/s: 3.5 ms without packets and latency."""
+    chip = machine(link_bandwidth=5e10, link_latency=0.0, link_header=0.0)
+    assert all_reduce_seconds(chip, 1e8, 8, RING) == pytest.approx(3.5e-3, rel=1e-12)
