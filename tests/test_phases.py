@@ -1,0 +1,78 @@
+"""Phases: the sum of their operators, remembered, refused when they cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chipsim.chip import Chip
+from chipsim.errors import InfeasibleError
+from chipsim.importers.chip_yaml import to_yaml
+from chipsim.ops.graph import Phase
+from chipsim.phases import PhaseModel, estimate
+
+BLOOM = {"chip": "spad-h100", "model": "bloom-176b", "plan": "tp=8"}
+
+
+def test_a_phase_is_the_sum_of_its_operators() -> None:
+    step = estimate(phase=Phase.decode(64, 1024), **BLOOM)
+    frame = step.frame()
+    assert step.latency_s == pytest.approx(frame["latency_s"].sum(), rel=1e-12)
+    assert frame["share"].sum() == pytest.approx(1.0)
+    assert set(frame["count"]) == {1, 70}
+    assert step.bound == "memory"
+
+
+def test_layers_only_leaves_embedding_and_head_out() -> None:
+    whole = estimate(phase=Phase.prefill(2, 1024), **BLOOM)
+    layers = estimate(phase=Phase.prefill(2, 1024), layers_only=True, **BLOOM)
+    left_out = {row.name for row in whole.rows} - {row.name for row in layers.rows}
+    assert left_out == {"embedding", "norm_embedding", "norm_final", "lm_head"}
+    assert layers.latency_s < whole.latency_s
+
+
+def test_a_phase_is_remembered() -> None:
+    model = PhaseModel("spad-h100", "bloom-176b", "tp=8")
+    assert model.estimate(Phase.decode(8, 512)) is model.estimate(Phase.decode(8, 512))
+
+
+def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
+    path, chip = tmp_path / "mine.yaml", Chip.load("spad-h100")
+    path.write_text(to_yaml(chip), encoding="utf-8")
+    before = estimate(str(path), "llama-3.1-8b", Phase.decode(8, 512))
+    path.write_text(to_yaml(chip.scaled(memory_bandwidth=0.5)), encoding="utf-8")
+    assert (
+        estimate(str(path), "llama-3.1-8b", Phase.decode(8, 512)).latency_s > before.latency_s
+    )
+
+
+def test_what_does_not_fit_is_refused_with_the_numbers() -> None:
+    with pytest.raises(InfeasibleError, match=r"GB|GiB|bytes") as error:
+        estimate("spad-h100", "bloom-176b", Phase.decode(1, 16), "tp=4")
+    assert "\n" not in str(error.value)
+    loose = estimate("spad-h100", "bloom-176b", Phase.decode(1, 16), "tp=4", check_memory=False)
+    assert loose.latency_s > 0
+
+
+def test_more_chips_than_the_machine_has() -> None:
+    with pytest.raises(InfeasibleError, match="at most 4"):
+        estimate("llmcompass-a100", "bloom-176b", Phase.decode(1, 16), "tp=8")
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(1, 40), st.integers(1, 2000), st.integers(0, 20), st.integers(0, 300),
+    st.sampled_from(["ideal", "llmcompass-tables", "spad-figures"]),
+)  # fmt: skip
+def test_more_batch_and_more_context_is_never_faster(
+    batch: int, tokens: int, more_batch: int, more_tokens: int, block: str
+) -> None:
+    for make in (Phase.prefill, Phase.decode):
+        less, more = (
+            estimate(phase=phase, execution=block, check_memory=False, **BLOOM)
+            for phase in (make(batch, tokens), make(batch + more_batch, tokens + more_tokens))
+        )
+        assert more.latency_s >= less.latency_s * (1 - 1e-9)
