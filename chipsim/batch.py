@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from chipsim.errors import ConfigError, InfeasibleError
-from chipsim.kernels.gemm_batch import gemm_product
+from chipsim.kernels.gemm_batch import Floats, gemm_product
 from chipsim.kernels.machine import MACHINE
 from chipsim.machine import machine_record
 from chipsim.ops.checks import LARGEST, whole
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from chipsim.chip import Chip
     from chipsim.execution import Execution
 
-Floats = npt.NDArray[np.float64]
 Formats = str | tuple[str, str, str]
 SIZES = ("m", "n", "k", "batch")
 
@@ -129,15 +129,16 @@ def machine_latencies(
         raise ConfigError("machines", "", machines.dtype.kind, "records of MACHINE, one row")
     sizes = _sizes(shapes)
     out = np.empty((len(machines), len(sizes)))
-    arguments = (
+    fill = partial(
+        gemm_product,
         machines,
         _per_chip("launch_s", launch_s, len(machines)),
         _per_chip("macs_per_cycle", macs_per_cycle, len(machines)),
         sizes,
-        tuple(float(width) for width in element_bytes),
+        element_bytes,
         b_is_weight,
     )
-    _run(arguments, out, _cores() if threads is None else whole("batch", "threads", threads))
+    _run(fill, out, _cores() if threads is None else whole("batch", "threads", threads))
     if not np.isfinite(out).all():
         row = int(np.argmin(np.isfinite(out).all(axis=1)))
         name = names[row] if names else f"machines[{row}]"
@@ -179,17 +180,16 @@ def gemm_frame(
     )
 
 
-def _run(arguments: tuple[Any, ...], out: Floats, threads: int) -> None:
+def _run(fill: Callable[[int, int, Floats], None], out: Floats, threads: int) -> None:
     """Fill ``out``; every pair is written once, by whichever thread."""
     if threads == 1:
-        gemm_product(*arguments, 0, out.size, out)
+        fill(0, out.size, out)
         return
     step = math.ceil(out.size / (threads * _SLICES_PER_THREAD))
     starts = range(0, out.size, step)
     with ThreadPoolExecutor(threads) as pool:
         slices = [
-            pool.submit(gemm_product, *arguments, start, min(start + step, out.size), out)
-            for start in starts
+            pool.submit(fill, start, min(start + step, out.size), out) for start in starts
         ]
         for done in slices:
             done.result()

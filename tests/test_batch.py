@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from chipsim.batch import gemm_frame, gemm_latencies, machine_latencies
 from chipsim.chip import Chip
 from chipsim.errors import ChipsimError
+from chipsim.kernels.gemm import search
+from chipsim.kernels.gemm_batch import gemm_product
+from chipsim.kernels.jit import _SOURCES
+from chipsim.kernels.vector import vector_cost
 from chipsim.machine import machine_record
 from chipsim.ops.operators import Gemm
 from chipsim.performance import PerformanceModel
@@ -106,3 +112,10 @@ def test_chip_without_room_for_a_tile_is_named() -> None:
     small = Chip.load("a100-sxm").scaled(sram=0.005)
     with pytest.raises(ChipsimError, match="a100-sxm: the SRAM"):
         gemm_latencies([small], SHAPES, execution="ideal")
+
+
+def test_kernels_kept_on_disk_go_stale_with_any_of_their_sources() -> None:
+    kernels: list[Any] = [search, vector_cost, gemm_product]
+    for compiled in kernels:
+        stamp = compiled._cache._cache_file._source_stamp
+        assert _SOURCES in stamp, "numba has moved what chipsim.kernels.jit sets"
