@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import typer
 
-from chipsim.cli import cuts, estimate, lists, memory
+from chipsim.cli import compare, cuts, doctor, estimate, imports, lists, memory, validate
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -27,6 +27,11 @@ def command() -> Callable[..., Any]:
     app.add_typer(_estimates(), name="estimate")
     app.command("memory")(memory.memory)
     app.command("cuts")(cuts.cuts)
+    app.command("compare")(compare.compare)
+    app.command("validate")(validate.validate)
+    app.command("calibrate")(validate.calibrate)
+    app.add_typer(_imports(), name="import")
+    app.command("doctor")(doctor.doctor)
     return cast(Callable[..., Any], typer.main.get_command(app))
 
 
@@ -35,6 +40,17 @@ def _estimates() -> typer.Typer:
     for name, function in estimate.COMMANDS.items():
         app.command(name)(function)
     return app
+
+
+def _imports() -> typer.Typer:
+    app = typer.Typer(help="Read another tool's description, write our YAML.", **SETTINGS)
+    app.callback()(_nothing)
+    app.command("llmcompass")(imports.llmcompass)
+    return app
+
+
+def _nothing() -> None:
+    """Read another tool's description, write our YAML."""
 
 
 def _print_version(wanted: bool) -> None:

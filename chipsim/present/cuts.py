@@ -192,7 +192,7 @@ def _reference_traces(
         sources.setdefault(label.split(" (")[0], []).append(label)
     shown = {min(labels, key=lambda x: _distance(x, run)) for labels in sources.values()}
     return [
-        _reference_trace(by_label[label], style, axis, visible=label in shown)
+        _reference_trace(by_label[label], style, run, axis, visible=label in shown)
         for labels, style in zip(sources.values(), _styles(len(sources)), strict=True)
         for label in sorted(labels, key=lambda x: _distance(x, run))
     ]
@@ -202,8 +202,18 @@ def _styles(count: int) -> list[tuple[str, str]]:
     return [MARKERS[index % len(MARKERS)] for index in range(count)]
 
 
+def _short(label: str, run: CutsResult) -> str:
+    """A label without the phase where that is the one of the run."""
+    return label if _distance(label, run) > 0 else label.split(" (", maxsplit=1)[0]
+
+
 def _reference_trace(
-    points: list[Reference], style: tuple[str, str], axis: Axis, *, visible: bool
+    points: list[Reference],
+    style: tuple[str, str],
+    run: CutsResult,
+    axis: Axis,
+    *,
+    visible: bool,
 ) -> go.Scatter:
     ordered = sorted(points, key=lambda point: point.value)
     colour, symbol = style
@@ -212,7 +222,7 @@ def _reference_trace(
         y=[point.slowdown for point in ordered],
         mode="markers",
         marker={"symbol": symbol, "size": 9, "color": colour, "line": {"width": 1}},
-        name=ordered[0].label,
+        name=_short(ordered[0].label, run),
         visible=True if visible else "legendonly",
         customdata=[
             f"<b>{point.label}</b><br>{axis.text(point.value)}, slowdown "
@@ -269,4 +279,4 @@ def _tick_step(figure: go.Figure) -> float | None:
         return None
     rough = span / 6
     power = 10.0 ** math.floor(math.log10(rough))
-    return next(power * step for step in (1, 2, 5, 10) if power * step >= rough)
+    return next(power * step for step in (1, 2, 2.5, 5, 10) if power * step >= rough)

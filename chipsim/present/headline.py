@@ -9,6 +9,7 @@ from chipsim.present.provenance import IDEAL, phase_text, plan_text, precision_t
 from chipsim.present.quantities import digits, percent, seconds
 
 if TYPE_CHECKING:
+    from chipsim.explore.compare import Comparison
     from chipsim.explore.cuts import CutPoint, CutsResult
 
 TOLD = 0.55
@@ -65,3 +66,14 @@ def subtitle(run: CutsResult) -> str:
         f"chipsim {__version__}",
     ]
     return " · ".join(parts)
+
+
+def compare_headline(comparison: Comparison) -> str:
+    """The conclusion, and the operator that makes most of it."""
+    a, b = comparison.name_a, comparison.name_b
+    ratio = comparison.total_b_s / comparison.total_a_s if comparison.total_a_s else 1.0
+    if abs(ratio - 1.0) < 0.005:
+        return f"{b} takes as long as {a}"
+    told = f"{digits(ratio)}× as long as" if ratio > 1 else f"{percent(ratio)} of the time of"
+    most = max(comparison.rows, key=lambda row: abs(row.difference_s))
+    return f"{b} takes {told} {a}; {most.name} differs most"

@@ -59,7 +59,7 @@ def page(figure: go.Figure, rows: Rows = (), notes: Sequence[str] = ()) -> str:
     body = inner.to_html(
         full_html=False, include_plotlyjs=True, config=CONFIG, default_width="100%"
     )
-    title, lead = escape(meta.get("headline", "chipsim")), escape(meta.get("subtitle", ""))
+    title, lead = (_unbroken(meta.get(key, "")) for key in ("headline", "subtitle"))
     below = "".join(f"<p>{escape(note)}</p>\n" for note in notes)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -67,6 +67,11 @@ def page(figure: go.Figure, rows: Rows = (), notes: Sequence[str] = ()) -> str:
         f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
         f"<h1>{title}</h1>\n<p>{lead}</p>\n{body}\n{_table(rows)}{below}</body>\n</html>\n"
     )
+
+
+def _unbroken(text: str) -> str:
+    """Escaped; a number keeps its per cent sign when the line wraps."""
+    return escape(text).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _table(rows: Rows) -> str:
@@ -122,8 +127,13 @@ def picture(figure: go.Figure, kind: str) -> bytes:
     import plotly.graph_objects as go
 
     fixed = go.Figure(figure)
-    fixed.update_layout(margin={"t": 150 if "legend2" in fixed.layout else 90})
-    height = (figure.layout.height or 600) + 90
+    # On a page title and legend are apart; here one is above the other.
+    above = 72 + 24 * (len(fixed.data) // 4 if figure.layout.showlegend is not False else 0)
+    fixed.update_layout(
+        margin={"t": above + 24, "l": 64, "r": 32},
+        title={"yref": "container", "y": 0.985, "yanchor": "top"},
+    )
+    height = (figure.layout.height or 600) + above
     try:
         image: bytes = fixed.to_image(format=kind, width=1100, height=height, scale=2)
     except Exception as error:

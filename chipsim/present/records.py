@@ -10,11 +10,13 @@ from chipsim.present.provenance import plan_text, precision_text
 
 if TYPE_CHECKING:
     from chipsim.estimate import Estimate, PhaseEstimate
+    from chipsim.explore.compare import Comparison
     from chipsim.explore.cuts import CutsResult
     from chipsim.memory import MemoryPlan
     from chipsim.ops.operators import Operator
     from chipsim.ops.precision import Precision
     from chipsim.performance import PerformanceModel
+    from chipsim.validation import ValidationResult
 
 
 def operator_record(estimate: Estimate, model: PerformanceModel) -> dict[str, Any]:
@@ -111,6 +113,32 @@ def cuts_record(runs: Sequence[CutsResult]) -> dict[str, Any]:
 def cuts_rows(runs: Sequence[CutsResult]) -> list[dict[str, Any]]:
     """The points of all runs, each with its execution block and its operators."""
     return [row | {"execution": run.execution.name} for run in runs for row in run.records()]
+
+
+def compare_record(comparison: Comparison, about: str) -> dict[str, Any]:
+    """Two runs side by side; operators or groups are ``rows``."""
+    a, b = comparison.total_a_s, comparison.total_b_s
+    return {
+        "a": comparison.name_a,
+        "b": comparison.name_b,
+        "about": about,
+        "by": comparison.by,
+        "latency_a_s": a,
+        "latency_b_s": b,
+        "difference_s": b - a,
+        "ratio": b / a if a else None,
+        "rows": comparison.records(),
+    }
+
+
+def validation_record(result: ValidationResult, suite: str) -> dict[str, Any]:
+    """Errors by group as ``rows``, and what was skipped."""
+    rows = [
+        {str(name): value for name, value in row.items()}
+        for row in result.frame().to_dict("records")
+    ]
+    skipped = [{"name": each.name, "why": each.why} for each in result.skipped]
+    return {"suite": suite, "rows": rows, "skipped": skipped}
 
 
 def shape_record(operator: Operator) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from chipsim.present.provenance import IDEAL, phase_text
 from chipsim.present.quantities import binary, digits, format_si, percent, seconds
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from chipsim.explore.compare import Comparison
     from chipsim.ops.phase import Phase
     from chipsim.present.describe import Line
 
@@ -214,6 +217,66 @@ def _cut_cells(row: dict[str, Any], *, largest: bool) -> list[str]:
         row["bound"],
         row["reason"] or limit,
     ]
+
+
+def compare_table(comparison: Comparison) -> Table:
+    """Two runs side by side, with a sum."""
+    head, *body = compare_cells(comparison)
+    made = table(head, body, total=True)
+    made.columns[-1].justify = "left"
+    return made
+
+
+def compare_cells(comparison: Comparison) -> list[list[str]]:
+    """Two runs as text, the names of the columns first, their totals last."""
+    head = [comparison.by, comparison.name_a, comparison.name_b, "b - a", "b / a", "why"]
+    cells = [
+        [
+            row.name,
+            seconds(row.a.latency_s),
+            seconds(row.b.latency_s),
+            _signed(row.difference_s),
+            "–" if row.ratio is None else digits(row.ratio),
+            row.why,
+        ]
+        for row in comparison.rows
+    ]
+    a, b = comparison.total_a_s, comparison.total_b_s
+    ratio_text = digits(b / a) if a else "–"
+    return [head, *cells, ["total", seconds(a), seconds(b), _signed(b - a), ratio_text, ""]]
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{seconds(value)}"
+
+
+def validation_table(frame: pd.DataFrame) -> Table:
+    """Errors by suite and chip, of one suite by operator too; the rest is in ``--json``."""
+    several = frame["suite"].nunique() > 1
+    head, *body = validation_cells(frame[frame["operator"] == "all"] if several else frame)
+    made = table(head, body, text_columns=3)
+    for column in made.columns:
+        column.no_wrap = True
+    return made
+
+
+def validation_cells(frame: pd.DataFrame) -> list[list[str]]:
+    """Errors as text, the names of the columns first; pooled over type and regime."""
+    pooled = frame[(frame["dtype"] == "all") & (frame["regime"] == "all")]
+    ordered = pooled.sort_values(["suite", "chip", "operator"], kind="stable")
+    numbers = ("mape", "median_ape", "p90_ape", "bias")
+    head = ["suite", "chip", "operator", "n", "MAPE", "median", "p90", "bias"]
+    rows = [
+        [
+            str(row["suite"]),
+            str(row["chip"]),
+            str(row["operator"]),
+            str(row["n"]),
+            *(f"{100 * row[name]:.1f} %" for name in numbers),
+        ]
+        for row in ordered.to_dict("records")
+    ]
+    return [head, *rows]
 
 
 def memory_table(record: dict[str, Any]) -> Table:
