@@ -43,10 +43,11 @@ def phases() -> st.SearchStrategy[Phase]:
     chip=st.sampled_from(["spad-h100", "a100-sxm", "mi210", "tpu-v3", "spad-decode"]),
     phase=phases(),
     resource=st.sampled_from(MONOTONE),
+    block=st.sampled_from(["ideal", "llmcompass-tables", "llmcompass-public", "a100-eager"]),
 )
-def test_less_is_never_faster(chip: str, phase: Phase, resource: str) -> None:
+def test_less_is_never_faster(chip: str, phase: Phase, resource: str, block: str) -> None:
     curve = cuts(
-        chip, "llama-3.1-8b", phase, {resource: DESCENDING}, plan="tp=4", execution="ideal",
+        chip, "llama-3.1-8b", phase, {resource: DESCENDING}, plan="tp=4", execution=block,
         precision="bf16", check_memory=False,
     )  # fmt: skip
     slowdowns = [point.slowdown or 0.0 for point in curve.points]
