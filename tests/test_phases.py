@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +15,30 @@ from chipsim.importers.chip_yaml import to_yaml
 from chipsim.ops.graph import Phase
 from chipsim.phases import PhaseModel, estimate
 
-BLOOM = {"chip": "spad-h100", "model": "bloom-176b", "plan": "tp=8"}
+if TYPE_CHECKING:
+    from chipsim.estimate import PhaseEstimate
+
+
+def bloom(
+    phase: Phase,
+    *,
+    execution: str | None = None,
+    layers_only: bool = False,
+    check_memory: bool = True,
+) -> PhaseEstimate:
+    return estimate(
+        "spad-h100",
+        "bloom-176b",
+        phase,
+        "tp=8",
+        execution=execution,
+        layers_only=layers_only,
+        check_memory=check_memory,
+    )
 
 
 def test_a_phase_is_the_sum_of_its_operators() -> None:
-    step = estimate(phase=Phase.decode(64, 1024), **BLOOM)
+    step = bloom(Phase.decode(64, 1024))
     frame = step.frame()
     assert step.latency_s == pytest.approx(frame["latency_s"].sum(), rel=1e-12)
     assert frame["share"].sum() == pytest.approx(1.0)
@@ -27,8 +47,8 @@ def test_a_phase_is_the_sum_of_its_operators() -> None:
 
 
 def test_layers_only_leaves_embedding_and_head_out() -> None:
-    whole = estimate(phase=Phase.prefill(2, 1024), **BLOOM)
-    layers = estimate(phase=Phase.prefill(2, 1024), layers_only=True, **BLOOM)
+    whole = bloom(Phase.prefill(2, 1024))
+    layers = bloom(Phase.prefill(2, 1024), layers_only=True)
     left_out = {row.name for row in whole.rows} - {row.name for row in layers.rows}
     assert left_out == {"embedding", "norm_embedding", "norm_final", "lm_head"}
     assert layers.latency_s < whole.latency_s
@@ -72,7 +92,7 @@ def test_more_batch_and_more_context_is_never_faster(
 ) -> None:
     for make in (Phase.prefill, Phase.decode):
         less, more = (
-            estimate(phase=phase, execution=block, check_memory=False, **BLOOM)
+            bloom(phase, execution=block, check_memory=False)
             for phase in (make(batch, tokens), make(batch + more_batch, tokens + more_tokens))
         )
         assert more.latency_s >= less.latency_s * (1 - 1e-9)

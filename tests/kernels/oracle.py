@@ -42,7 +42,7 @@ def latency(m: Any, s: Shape, point: Point) -> float:
         )
     memory = (a + b + c) * per_byte
     if buffers == 1:
-        return memory + arithmetic + l2 + reduction
+        return float(memory + arithmetic + l2 + reduction)
     core = left = max(arithmetic, l2)
     hidden = 0.0
     classes = [(b, m.overlap_weights), (a, m.overlap_activations)]
@@ -52,7 +52,7 @@ def latency(m: Any, s: Shape, point: Point) -> float:
         behind = min(left, moved * per_byte)
         hidden += share * behind
         left -= behind
-    return memory + core - hidden + reduction
+    return float(memory + core - hidden + reduction)
 
 
 def _kept(m: Any, s: Shape, point: Point) -> bool:
