@@ -57,7 +57,11 @@ def page(figure: go.Figure, rows: Rows = (), notes: Sequence[str] = ()) -> str:
     meta = inner.layout.meta or {}
     inner.update_layout(title=None)
     body = inner.to_html(
-        full_html=False, include_plotlyjs=True, config=CONFIG, default_width="100%"
+        full_html=False,
+        include_plotlyjs=True,
+        config=CONFIG,
+        default_width="100%",
+        div_id="figure",  # a random one would make every file differ
     )
     title, lead = (_unbroken(meta.get(key, "")) for key in ("headline", "subtitle"))
     below = "".join(f"<p>{escape(note)}</p>\n" for note in notes)
