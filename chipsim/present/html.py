@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -132,7 +133,8 @@ def picture(figure: go.Figure, kind: str) -> bytes:
 
     fixed = go.Figure(figure)
     # On a page title and legend are apart; here one is above the other.
-    above = 72 + 24 * (len(fixed.data) // 4 if figure.layout.showlegend is not False else 0)
+    entries = sum(trace.type == "scatter" for trace in fixed.data)
+    above = 64 + 22 * math.ceil(entries / 3)
     fixed.update_layout(
         margin={"t": above + 24, "l": 64, "r": 32},
         title={"yref": "container", "y": 0.985, "yanchor": "top"},
