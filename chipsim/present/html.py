@@ -149,14 +149,14 @@ def picture(figure: go.Figure, kind: str) -> bytes:
 
 
 def _room_above(figure: go.Figure) -> int:
-    """Pixels for the title and what stands below it: a legend or a colour bar."""
-    entries = sum(trace.type == "scatter" for trace in figure.data)
-    bar = 64 if any(trace.type == "heatmap" for trace in figure.data) else 0
-    return 70 + 22 * math.ceil(entries / 3) + bar
+    """Pixels for the title and a legend below it."""
+    entries = len([trace for trace in figure.data if trace.type == "scatter"])
+    return 70 + 22 * math.ceil(entries / 3)
 
 
 def _height(figure: go.Figure) -> int:
-    return int(figure.layout.height or 600) + _room_above(figure)
+    below: int = figure.layout.height or 600
+    return below + _room_above(figure)
 
 
 def _picture_layout(figure: go.Figure, height: int) -> dict[str, Any]:
