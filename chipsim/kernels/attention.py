@@ -153,15 +153,14 @@ def attention_search(machine: Record, shape: AttentionShape) -> AttentionCost:
             makespan = max(
                 math.ceil(longest / split),
                 heads * total / machine.cores,
-                math.ceil(units / machine.cores) * max(1.0, shortest // split),
+                np.ceil(units / machine.cores) * max(1.0, shortest // split),
             )
             core = makespan * block
             bandwidth = joined_bandwidth(machine, active)
             reduction = 0.0
             if split > 1:
                 partial = 2.0 * split * outputs * ACCUMULATOR_BYTES
-                rate = machine.l2_bandwidth
-                reduction = partial / (bandwidth if math.isinf(rate) else rate)
+                reduction = partial / machine.l2_bandwidth
             written = outputs / (shape.value_dim + 2.0) * shape.value_dim * shape.q_bytes
             stores = written / bandwidth
             loads = (q_and_o - written) / bandwidth

@@ -7,8 +7,9 @@ direct exchange over a full mesh and packet overhead as in LLMCompass (ISCA 2024
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from chipsim.kernels.jit import inline, kernel
 
@@ -21,7 +22,7 @@ FULLY_CONNECTED, RING = 0, 1
 @inline
 def wire_bytes(machine: Record, share: float) -> float:
     """Bytes on the wire for a message: payload and a header for each packet."""
-    return share + math.ceil(share / machine.link_payload) * machine.link_header
+    return share + np.ceil(share / machine.link_payload) * machine.link_header
 
 
 @kernel
