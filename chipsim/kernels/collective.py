@@ -22,7 +22,7 @@ FULLY_CONNECTED, RING = 0, 1
 @inline
 def wire_bytes(machine: Record, share: float) -> float:
     """Bytes on the wire for a message: payload and a header for each packet."""
-    return share + np.ceil(share / machine.link_payload) * machine.link_header
+    return float(share + np.ceil(share / machine.link_payload) * machine.link_header)
 
 
 @kernel
