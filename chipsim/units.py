@@ -35,6 +35,8 @@ DIMENSIONS: dict[str, tuple[str, str]] = {
     "transistors": ("transistor", "552.7 MTr"),
     "power_density": ("watt/mm**2", "0.59 W/mm^2"),
     "energy_per_byte": ("joule/byte", "4.5 pJ/bit"),
+    "energy": ("joule", "0.34 pJ"),
+    "wire_energy": ("joule/byte/mm", "0.08 pJ/bit/mm"),
 }
 
 
@@ -167,3 +169,9 @@ PowerDensity = Annotated[float, quantity("power_density")]
 """Watts per mm2."""
 JoulesPerByte = Annotated[float, quantity("energy_per_byte")]
 """Joules per byte."""
+Joules = Annotated[float, quantity("energy")]
+"""Joules."""
+WireEnergy = Annotated[float, quantity("wire_energy")]
+"""Joules per byte and mm."""
+EnergyPrice = Annotated[float, quantity("price_per_energy")]
+"""US dollars per joule."""
