@@ -21,7 +21,7 @@ from chipsim.performance import PerformanceModel
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
-    from chipsim.estimate import Estimate
+    from chipsim.estimates import Estimate
     from chipsim.execution import Execution
     from chipsim.ops.operators import Operator
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipsim.cost.energies import DEFAULT, Energies, energies_of
 from chipsim.cost.power import Power, power
-from chipsim.estimate import Estimate, PhaseEstimate
+from chipsim.estimates import Estimate, PhaseEstimate
 from chipsim.ops.formats import get_format
 from chipsim.ops.operators import AllReduce, Attention, Gemm
 

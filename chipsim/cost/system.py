@@ -21,7 +21,7 @@ from chipsim.units import EnergyPrice, Watts
 
 if TYPE_CHECKING:
     from chipsim.cost.chip_cost import Cost
-    from chipsim.estimate import PhaseEstimate
+    from chipsim.estimates import PhaseEstimate
 
 HOURS_PER_YEAR = 8760.0
 SECONDS_PER_HOUR = 3600.0
