@@ -49,8 +49,10 @@ class DieCost:
     cost: Range
 
 
-def gross_dies(area_mm2: float, rule: GrossDies) -> float:
-    """Dies on a wafer.
+def gross_dies(area_mm2: float, rule: GrossDies, where: str = "die") -> float:
+    """Dies on a wafer, before yield.
+
+    pi r2 / A - pi d / sqrt(2 A): dies of the area, less those that the edge cuts.
 
     Raises
     ------
@@ -70,8 +72,8 @@ def gross_dies(area_mm2: float, rule: GrossDies) -> float:
         count -= math.pi * rule.diameter / math.sqrt(2 * area_mm2)
     count = math.floor(count) if rule.whole else count
     if count < 1:
-        text = f"{area_mm2:.6g} mm2"
-        raise ConfigError("die", "area", text, f"a die that a {rule.diameter:g} mm wafer holds")
+        allowed = f"an area of which a {rule.diameter:g} mm wafer holds a die"
+        raise ConfigError(where, "die area", f"{area_mm2:.6g} mm2", allowed)
     return count
 
 
@@ -93,7 +95,7 @@ def die_yield(area_mm2: float, defects: float, model: Yield) -> float:
         Mean per mm2.
     model : Yield
         ``poisson`` exp(-AD), ``murphy`` ((1 - exp(-AD)) / AD)^2, ``seeds`` 1 / (1 + AD),
-        ``negative-binomial`` (1 + AD / alpha)^-alpha, ``none`` 1.
+        ``negative-binomial`` (1 + AD / alpha)^-alpha, ``none`` 1, ``fixed`` its value.
 
     Examples
     --------
@@ -102,6 +104,8 @@ def die_yield(area_mm2: float, defects: float, model: Yield) -> float:
     0.9091
     """
     fatal = area_mm2 * defects
+    if model.model == "fixed":
+        return model.value
     if model.model == "none" or fatal == 0.0:
         return 1.0
     if model.model == "poisson":
@@ -130,15 +134,11 @@ def harvested_yield(
     model : Yield
         The cores of a die share its defect density, so a clustered die loses many.
     """
-    if model.model == "none" or defects == 0.0:
-        return 1.0
+    if cores <= needed or core_mm2 * defects == 0.0 or model.model in ("none", "fixed"):
+        return die_yield(other_mm2 + core_mm2 * cores, defects, model)
     density, weight = _densities(defects, model)
-    works = np.exp(-other_mm2 * density)
-    if cores > needed:
-        works *= _at_least(needed, cores, np.exp(-core_mm2 * density))
-    else:
-        works *= np.exp(-core_mm2 * cores * density)
-    return float(weight @ works)
+    enough = _at_least(needed, cores, np.exp(-core_mm2 * density))
+    return float(weight @ (np.exp(-other_mm2 * density) * enough))
 
 
 Floats = npt.NDArray[np.float64]

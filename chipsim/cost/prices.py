@@ -18,7 +18,7 @@ from chipsim.units import Defects, Millimetres
 
 Entry = TypeVar("Entry")
 Basis = Literal["manufacturing", "street", "rental"]
-YieldModel = Literal["none", "poisson", "murphy", "seeds", "negative-binomial"]
+YieldModel = Literal["none", "fixed", "poisson", "murphy", "seeds", "negative-binomial"]
 
 
 class GrossDies(Spec):
@@ -37,6 +37,8 @@ class Yield(Spec):
     model: YieldModel = "none"
     alpha: Annotated[float, Field(gt=0, le=1e6)] = 3.0
     """Clustering of defects, of the negative binomial model only."""
+    value: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Of the model ``fixed``: a yield that is known, whatever the area."""
     harvest: bool = True
     """Count a die as good that has its chip's cores among more physical ones."""
 
@@ -69,6 +71,8 @@ class PackageItem(Spec):
     """Per mm2 of all dies."""
     per_memory_package: Money = Range.of(0.0)
     """Per stack or device of memory."""
+    memory: tuple[str, ...] = ()
+    """Only of chips with these technologies; none: of all."""
     basis: Basis | None = None
     source: str = ""
 
@@ -116,6 +120,8 @@ class PriceBook(Spec):
     """By chip; where one is listed with a price, its parts are not added up."""
     design: dict[str, DesignPrice] = Field(default_factory=dict)
     """By process."""
+    assembly_yield: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Chips that survive packaging; a lost one takes its dies and memory along."""
 
     @model_validator(mode="after")
     def _has_prices(self) -> Self:
@@ -136,6 +142,14 @@ class PriceBook(Spec):
     def memory_price(self, technology: str) -> MemoryPrice:
         """The price of a memory technology (`UnknownNameError`)."""
         return _entry(self.memory, technology, f"memory in price book {self.name}")
+
+    def chip_price(self, name: str) -> ChipPrice:
+        """The price of a whole chip (`UnknownNameError`)."""
+        return _entry(self.chips, name, f"chip in price book {self.name}")
+
+    def design_price(self, process: str) -> DesignPrice:
+        """Masks and design of a process (`UnknownNameError`)."""
+        return _entry(self.design, process, f"design cost of a process in {self.name}")
 
     def with_memory_price(self, technology: str, price: Range | float) -> PriceBook:
         """The book with another memory price, US dollars per byte."""
