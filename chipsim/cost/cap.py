@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chipsim.cost.energies import DEFAULT, Energies
-from chipsim.cost.energy import DIE, Energy, EnergyModel
+from chipsim.cost.energy import DIE, Energy, EnergyModel, phase_energy
 from chipsim.errors import InfeasibleError
 from chipsim.ops.checks import positive
 from chipsim.performance import PerformanceModel
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
-    from chipsim.estimates import Estimate
+    from chipsim.estimates import Estimate, PhaseEstimate
     from chipsim.execution import Execution
     from chipsim.ops.operators import Operator
 
@@ -113,6 +113,18 @@ class CappedModel(PerformanceModel):
         if known is None:
             known = self._solved[key] = self._solve(key)
         return known
+
+    def operator(self, estimate: Estimate) -> Energy:
+        """Joules of one run of an operator that this model estimated."""
+        return self.capped(estimate.operator).energy
+
+    def phase(self, estimate: PhaseEstimate) -> Energy:
+        """Joules of a phase that this model estimated, on one chip of its plan."""
+        return phase_energy(estimate, self.operator)
+
+    def clock(self, operator: Operator) -> float:
+        """Clock that the cap leaves an operator, over the full one."""
+        return self.capped(operator).clock
 
     def _solve(self, operator: Operator) -> CappedEstimate:
         # From the top: what fits one cap fits every larger one, though another mapping may

@@ -74,7 +74,8 @@ class Voltage(Spec):
         Parameters
         ----------
         clock : float
-            Over the full one, 0 < clock <= 1.
+            Over the full one, above 0. Beyond it the supply rises as the clock does, which
+            continues the law.
 
         Examples
         --------
@@ -82,6 +83,8 @@ class Voltage(Spec):
         >>> round(law.supply(1.0), 3), round(law.supply(0.8), 3), law.supply(0.1)
         (1.0, 0.82, 0.7)
         """
+        if clock >= 1.0:
+            return clock
         low, high = self.floor, 1.0
         if self.clock(low) >= clock:
             return low

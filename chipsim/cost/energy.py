@@ -6,11 +6,12 @@ estimate -> work of each level (FLOP, bytes) -> x energy per unit -> parts -> jo
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chipsim.cost.energies import DEFAULT, Energies, energies_of
-from chipsim.cost.power import Power, power
+from chipsim.cost.power import Power, clock_and_supply, power
 from chipsim.estimates import Estimate, PhaseEstimate
 from chipsim.ops.formats import get_format
 from chipsim.ops.operators import AllReduce, Attention, Gemm
@@ -99,7 +100,8 @@ class EnergyModel:
     energies : Energies or str
         Constants, or the name of their file.
     base : Chip, optional
-        The uncut chip of a cut one, as in `chipsim.cost.power.power`.
+        The uncut chip of a cut one, as in `chipsim.cost.power.power`: what happens on the
+        die takes the square of the supply that the cut clock needs.
 
     Raises
     ------
@@ -112,7 +114,7 @@ class EnergyModel:
     ) -> None:
         self.chip, self.energies = chip, energies_of(energies)
         self.power: Power = power(chip, self.energies, base=base)
-        area, process = self.power.die_area_mm2, chip.process
+        area, process = self.power.largest_die_mm2, chip.process
         self.rates = {
             "vector_j_per_flop": self.energies.vector_joules(process),
             "sram_j_per_byte": self.energies.sram_joules(chip.core.sram, process),
@@ -121,6 +123,8 @@ class EnergyModel:
             "link_j_per_byte": self.energies.link,
         }
         self._macs: dict[str, float] = {}
+        _, supply = clock_and_supply(chip, base, self.energies)
+        self._square = supply**2
 
     def mac_joules(self, format_name: str) -> float:
         """One multiply-accumulate of operands of a format, joules (`UnknownNameError`)."""
@@ -143,6 +147,8 @@ class EnergyModel:
         }
         if asked.macs:
             parts["arithmetic"] += asked.macs * self.mac_joules(asked.format)
+        if self._square != 1.0:
+            parts |= {name: parts[name] * self._square for name in DIE}
         return self.drawn(parts, estimate.latency_s)
 
     def drawn(self, parts: dict[str, float], latency_s: float) -> Energy:
@@ -153,11 +159,7 @@ class EnergyModel:
 
     def phase(self, estimate: PhaseEstimate) -> Energy:
         """Joules of a phase on one chip of its plan."""
-        total = dict.fromkeys(PARTS, 0.0)
-        for row in estimate.rows:
-            for name, joules in self.operator(row.estimate).parts.items():
-                total[name] += row.count * joules
-        return Energy(estimate.latency_s, total)
+        return phase_energy(estimate, self.operator)
 
     def record(self) -> dict[str, Any]:
         """Energies as plain values: pJ per FLOP by format, pJ per byte by level."""
@@ -172,6 +174,15 @@ class EnergyModel:
         return flops | {
             f"{name}_pj_per_byte": self.rates[f"{name}_j_per_byte"] * 1e12 for name in levels
         }
+
+
+def phase_energy(estimate: PhaseEstimate, of: Callable[[Estimate], Energy]) -> Energy:
+    """Joules of a phase from those of one run of each operator."""
+    total = dict.fromkeys(PARTS, 0.0)
+    for row in estimate.rows:
+        for name, joules in of(row.estimate).parts.items():
+            total[name] += row.count * joules
+    return Energy(estimate.latency_s, total)
 
 
 def energy(
