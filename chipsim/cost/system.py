@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import Field, model_validator
 
 from chipsim.arch_configs import load
-from chipsim.cost.prices import Basis, one_basis
+from chipsim.cost.prices import Basis, PriceBook, book_of, one_basis
 from chipsim.cost.ranges import ZERO, Money, Range
 from chipsim.errors import ConfigError
 from chipsim.ops.checks import positive, whole
@@ -75,7 +75,7 @@ class SystemCost:
     power_w : float
         Of the machines, at the power that was asked; the site draws `pue` times as much.
     capital_per_hour, energy_per_hour : Range
-        US dollars.
+        US dollars; the first is the rent of rented chips.
     basis : str
         Of the capital.
     """
@@ -97,8 +97,7 @@ class SystemCost:
     def __add__(self, other: SystemCost) -> SystemCost:
         names = sorted(self.parts | other.parts)
         parts = {n: self.parts.get(n, ZERO) + other.parts.get(n, ZERO) for n in names}
-        bases = [basis.removeprefix("mixed: ") for basis in (self.basis, other.basis)]
-        kinds = sorted(set(", ".join(bases).split(", ")))
+        kinds = {*_bases(self.basis), *_bases(other.basis)}
         return SystemCost(
             self.machines + other.machines,
             self.chips + other.chips,
@@ -107,7 +106,7 @@ class SystemCost:
             self.power_w + other.power_w,
             self.capital_per_hour + other.capital_per_hour,
             self.energy_per_hour + other.energy_per_hour,
-            kinds[0] if len(kinds) == 1 else f"mixed: {', '.join(kinds)}",
+            one_basis("system", kinds, mixed=True),
         )
 
     def record(self) -> dict[str, Any]:
@@ -123,6 +122,11 @@ class SystemCost:
             "usd_per_hour": self.per_hour.mid,
             "basis": self.basis,
         }
+
+
+def _bases(basis: str) -> list[Basis]:
+    """The bases of a sum."""
+    return cast(list[Basis], basis.removeprefix("mixed: ").split(", "))
 
 
 def system_cost(
@@ -163,11 +167,11 @@ def system_cost(
     host = Host.load(host) if isinstance(host, str) else host
     machines = whole("system", "machines", machines)
     watts = positive("system", "chip_power_w", chip_power_w)
-    bought = chip.basis.removeprefix("mixed: ")
+    bought = _bases(chip.basis)
     if "rental" in bought:
         raise ConfigError(chip.prices, "basis", chip.basis, "a price of a chip that is bought")
-    kinds: set[Any] = {*bought.split(", "), host.basis}
-    basis = one_basis(f"{chip.prices} and {host.name}", kinds, mixed or chip.basis != bought)
+    kinds = {*bought, host.basis}
+    basis = one_basis(f"{chip.prices} and {host.name}", kinds, mixed or len(bought) > 1)
     parts = {
         "chips": chip.total * (host.chips * machines),
         "host": host.host * machines,
@@ -188,13 +192,46 @@ def system_cost(
     )
 
 
-def cluster_cost(pools: Sequence[SystemCost]) -> SystemCost:
-    """Pools of machines together (`ConfigError`: none)."""
+def rental_cost(chip: str, prices: PriceBook | str, chips: int) -> SystemCost:
+    """Rented chips: the rent covers host, network and electricity.
+
+    Raises
+    ------
+    ConfigError, UnknownNameError
+        The book does not rent the chip.
+
+    Examples
+    --------
+    >>> rental_cost("h100-sxm", "street-2026", 8).per_hour
+    Range(low=15.92, mid=23.6, high=40.0)
+    """
+    book, chips = book_of(prices), whole("system", "chips", chips)
+    hourly = book.chip_price(chip).hourly
+    if hourly is None:
+        raise ConfigError(book.name, f"chips.{chip}.hourly", None, "a price per hour")
+    return SystemCost(0, chips, ZERO, {}, 0.0, hourly * chips, ZERO, "rental")
+
+
+def cluster_cost(pools: Sequence[SystemCost], *, mixed: bool = False) -> SystemCost:
+    """Pools of machines together.
+
+    Parameters
+    ----------
+    mixed : bool
+        Add up pools of different bases; the result says so.
+
+    Raises
+    ------
+    ConfigError
+        No pool, or bases that differ.
+    """
     if not pools:
         raise ConfigError("cluster", "pools", 0, "at least one pool")
     total = pools[0]
     for pool in pools[1:]:
         total += pool
+    if total.basis not in {pool.basis for pool in pools}:
+        one_basis("cluster", set(_bases(total.basis)), mixed)
     return total
 
 

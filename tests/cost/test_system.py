@@ -13,6 +13,7 @@ from chipsim.cost.system import (
     SystemCost,
     cluster_cost,
     goodput_per_usd,
+    rental_cost,
     system_cost,
     token_price,
     usd_per_million_tokens,
@@ -96,7 +97,20 @@ def test_bases_are_not_mixed_unless_asked() -> None:
     mixed = system_cost(CHIP, 700.0, "hgx-street-2024", mixed=True)
     assert mixed.basis == "mixed: manufacturing, street"
     assert cluster_cost([mixed, machines()]).basis == "mixed: manufacturing, street"
+    assert cluster_cost([machines(), machines()]).basis == "manufacturing"
     assert mixed.record()["basis"].startswith("mixed")
+
+
+def test_rented_chips_cost_their_rent() -> None:
+    # street-2026: an H100 rents for 1.99 to 5 dollars an hour
+    rent = rental_cost("h100-sxm", "street-2026", 16)
+    assert rent.per_hour.low == pytest.approx(16 * 1.99)
+    assert rent.per_hour.high == pytest.approx(16 * 5)
+    assert (rent.basis, rent.capital.mid) == ("rental", 0.0)
+    with pytest.raises(ChipsimError, match="manufacturing, rental"):
+        cluster_cost([rent, machines()])
+    both = cluster_cost([rent, machines()], mixed=True)
+    assert both.basis == "mixed: manufacturing, rental"
 
 
 def rented() -> Cost:
@@ -112,6 +126,8 @@ def rented() -> Cost:
         (lambda: system_cost(CHIP, 700.0, machines=0), "machines: 0"),
         (lambda: system_cost(CHIP, 700.0, "hgx"), "unknown host 'hgx'"),
         (lambda: system_cost(rented(), 700.0), "rental"),
+        (lambda: rental_cost("mi300x", "street-2026", 8), "chips.mi300x.hourly: None"),
+        (lambda: rental_cost("mi210", "street-2026", 8), "mi210"),
         (lambda: cluster_cost([]), "at least one pool"),
         (lambda: usd_per_million_tokens(machines(), 0.0), "tokens_per_s"),
         (lambda: goodput_per_usd(machines(), -1.0), "goodput_rps"),
