@@ -229,7 +229,8 @@ def _die(chip: Chip, resource: str, fraction: float) -> dict[str, Any]:
         stated["die_area"] = None
     if chip.floorplan is None:
         return stated
-    return stated | {"floorplan": chip.floorplan.cut(resource, fraction)}
+    links = chip.link.count if chip.link else 0
+    return stated | {"floorplan": chip.floorplan.cut(resource, fraction, links)}
 
 
 def _replaced(spec: Any, update: dict[str, Any]) -> Any:

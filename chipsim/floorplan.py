@@ -115,14 +115,21 @@ class Floorplan(Spec):
             raise ValueError("dies of which at least one is not stacked")
         return self
 
-    def cut(self, resource: str, fraction: float) -> Floorplan:
-        """What is left of the die's own counts when a resource is cut or grown."""
+    def cut(self, resource: str, fraction: float, links: float) -> Floorplan:
+        """What is left of the die's own counts when a resource is cut or grown.
+
+        Parameters
+        ----------
+        links : float
+            Of the chip, where the floor plan counts none of its own.
+        """
         if resource == "cores" and self.cores is not None:
             return self._with(cores=self.cores * fraction)
         if resource == "l2" and self.l2 is not None:
             return self._with(l2=self.l2 * fraction)
-        if resource == "link_bandwidth" and self.link_count is not None:
-            return self._with(link_count=self.link_count * fraction)
+        if resource == "link_bandwidth":
+            count = links if self.link_count is None else self.link_count
+            return self._with(link_count=count * fraction)
         if resource == "memory_bandwidth" and self.memory.interfaces is not None:
             sites = {**dict(self.memory), "interfaces": self.memory.interfaces * fraction}
             return self._with(memory=MemorySites.build("scaled", **sites))
