@@ -57,7 +57,7 @@ def break_even(second: Cost, first: Cost, design: Range, replaces: float = 1.0) 
     >>> found = break_even(chip_cost("spad-prefill"), chip_cost("spad-h100"),
     ...                    Range.of(500e6), replaces=1.08)
     >>> round(found.mid, -3), round(found.saving_usd)
-    (801000.0, 625)
+    (801000.0, 624)
     """
     positive("break-even", "replaces", replaces)
     if second.basis != first.basis:
