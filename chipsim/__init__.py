@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
+    from chipsim.cost import chip_cost
     from chipsim.errors import ChipsimError
     from chipsim.execution import Execution
     from chipsim.explore.compare import compare
@@ -39,6 +40,7 @@ __all__ = [
     "Phase",
     "Precision",
     "__version__",
+    "chip_cost",
     "compare",
     "cuts",
     "estimate",
@@ -56,6 +58,7 @@ _HOMES = {
     "PerformanceModel": "chipsim.performance",
     "Phase": "chipsim.ops.graph",
     "Precision": "chipsim.ops.precision",
+    "chip_cost": "chipsim.cost",
     "compare": "chipsim.explore.compare",
     "cuts": "chipsim.explore.cuts",
     "estimate": "chipsim.phases",

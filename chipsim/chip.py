@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 
 from chipsim.arch_configs import load
 from chipsim.errors import ConfigError
+from chipsim.floorplan import Floorplan
 from chipsim.spec import Spec
 from chipsim.units import (
     Bandwidth,
@@ -136,7 +137,11 @@ class Chip(Spec):
     execution: str
     """The execution block that it uses unless told otherwise."""
     die_area: Annotated[SquareMillimetres, POSITIVE] | None = None
+    """All dies together; null where unpublished, and for a cut chip."""
     tdp: Annotated[Watts, POSITIVE] | None = None
+    """Null where unpublished, and for a cut chip."""
+    floorplan: Floorplan | None = None
+    """Null: no area can be modelled."""
 
     @classmethod
     def load(cls, name: str) -> Chip:
@@ -203,7 +208,9 @@ class Chip(Spec):
             if resource not in RESOURCES:
                 raise ConfigError("scaled", resource, fraction, ", ".join(RESOURCES))
             share = _fraction(resource, fraction)
-            chip = _replaced(chip, RESOURCES[resource](chip, share))
+            chip = _replaced(
+                chip, RESOURCES[resource](chip, share) | _die(chip, resource, share)
+            )
         return chip
 
 
@@ -211,6 +218,19 @@ def _fraction(resource: str, value: object) -> float:
     if isinstance(value, int | float) and math.isfinite(value) and value > 0:
         return float(value)
     raise ConfigError("scaled", resource, value, "a finite number above 0")
+
+
+def _die(chip: Chip, resource: str, fraction: float) -> dict[str, Any]:
+    """What a cut makes of the die: what was stated of the uncut one no longer holds."""
+    if fraction == 1.0:
+        return {}
+    stated: dict[str, Any] = {"tdp": None}
+    if resource not in ("clock", "memory_capacity"):
+        stated["die_area"] = None
+    if chip.floorplan is None:
+        return stated
+    links = chip.link.count if chip.link else 0
+    return stated | {"floorplan": chip.floorplan.cut(resource, fraction, links)}
 
 
 def _replaced(spec: Any, update: dict[str, Any]) -> Any:

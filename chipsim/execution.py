@@ -74,6 +74,8 @@ class Kernels(Spec):
     """Core tiles that the source's mapper tries."""
     multicast: bool = True
     """Cores that run together share one read of a panel from L2."""
+    merged_split: bool = False
+    """Partial sums of a split k merge without traffic, else through L2 (or memory)."""
 
 
 class Fitted(Spec):

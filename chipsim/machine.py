@@ -49,6 +49,7 @@ def machine_record(chip: Chip, execution: Execution) -> npt.NDArray[np.void]:
         "overlap_vector": overlap.vector,
         "square_tiles": execution.kernels.tiles == "square-powers-of-two",
         "multicast": execution.kernels.multicast,
+        "merged_split": execution.kernels.merged_split,
         "exp_flops": execution.exp_flops,
     }
     for name, value in values.items():

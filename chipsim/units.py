@@ -24,6 +24,19 @@ DIMENSIONS: dict[str, tuple[str, str]] = {
     "power": ("watt", "700 W"),
     "bytes_per_cycle": ("byte/cycle", "5120 B/cycle"),
     "area": ("mm**2", "814 mm^2"),
+    "length": ("mm", "33 mm"),
+    "money": ("USD", "20000 USD"),
+    "price_per_hour": ("USD/hour", "2.5 USD/hour"),
+    "price_per_byte": ("USD/byte", "9 USD/GiB"),
+    "price_per_area": ("USD/mm**2", "0.3 USD/mm^2"),
+    "price_per_energy": ("USD/joule", "0.08 USD/kWh"),
+    "defects": ("defect/mm**2", "0.1 defect/cm^2"),
+    "transistor_density": ("transistor/mm**2", "96.3 MTr/mm^2"),
+    "transistors": ("transistor", "552.7 MTr"),
+    "power_density": ("watt/mm**2", "0.59 W/mm^2"),
+    "energy_per_byte": ("joule/byte", "4.5 pJ/bit"),
+    "energy": ("joule", "0.34 pJ"),
+    "wire_energy": ("joule/byte/mm", "0.08 pJ/bit/mm"),
 }
 
 
@@ -49,7 +62,11 @@ hertz = 1 / second = Hz
 meter = [length] = m
 watt = [power] = W
 joule = watt * second = J
+watt_hour = watt * hour = Wh
+hour = 3600 * second
 cycle = [clock_cycle] = clk
+transistor = [transistors] = Tr
+defect = [defects]
 dollar = [money] = USD
 """
 """Only what a chip is described with: in pint's own list a bit is dimensionless, which
@@ -138,3 +155,23 @@ BytesPerCycle = Annotated[float, quantity("bytes_per_cycle")]
 """Bytes per clock cycle."""
 SquareMillimetres = Annotated[float, quantity("area")]
 """mm2."""
+Millimetres = Annotated[float, quantity("length")]
+"""mm."""
+Dollars = Annotated[float, quantity("money")]
+"""US dollars."""
+Defects = Annotated[float, quantity("defects")]
+"""Defects per mm2."""
+TransistorDensity = Annotated[float, quantity("transistor_density")]
+"""Transistors per mm2."""
+Transistors = Annotated[float, quantity("transistors")]
+"""A number of transistors."""
+PowerDensity = Annotated[float, quantity("power_density")]
+"""Watts per mm2."""
+JoulesPerByte = Annotated[float, quantity("energy_per_byte")]
+"""Joules per byte."""
+Joules = Annotated[float, quantity("energy")]
+"""Joules."""
+WireEnergy = Annotated[float, quantity("wire_energy")]
+"""Joules per byte and mm."""
+EnergyPrice = Annotated[float, quantity("price_per_energy")]
+"""US dollars per joule."""

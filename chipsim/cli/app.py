@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import typer
 
-from chipsim.cli import compare, cuts, doctor, estimate, imports, lists, memory, validate
+from chipsim.cli import compare, cost, cuts, doctor, estimate, imports, lists, memory, validate
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -17,7 +17,10 @@ SETTINGS: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
 
-FIRST = ("chips", "models", "executions", "show", "estimate", "memory", "cuts", "compare")
+FIRST = (
+    *("chips", "models", "executions", "prices", "show"),
+    *("estimate", "memory", "cuts", "cost", "compare"),
+)
 """Commands in the order of help; the others follow."""
 
 
@@ -25,11 +28,12 @@ def command() -> Callable[..., Any]:
     """The whole command line, ready to be called with arguments."""
     app = typer.Typer(help="Performance of language models on accelerators.", **SETTINGS)
     app.callback()(_version)
-    for name in ("chips", "models", "executions", "show"):
+    for name in ("chips", "models", "executions", "prices", "show"):
         app.command(name)(getattr(lists, name))
     app.add_typer(_estimates(), name="estimate")
     app.command("memory")(memory.memory)
     app.command("cuts")(cuts.cuts)
+    app.command("cost")(cost.cost)
     app.command("compare")(compare.compare)
     app.command("validate")(validate.validate)
     app.command("calibrate")(validate.calibrate)

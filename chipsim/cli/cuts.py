@@ -19,6 +19,7 @@ from chipsim.cli.options import (
     Out,
     PhaseKind,
     Plan,
+    Prices,
     Prompt,
     Tp,
     read_phase,
@@ -79,6 +80,7 @@ def cuts(
     formats: Formats = "fp16",
     execution: Blocks = None,
     layers_only: LayersOnly = False,
+    prices: Prices = "spad-2025",
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -100,6 +102,7 @@ def cuts(
         "layers_only": layers_only,
         "batch": kind,
         "itl_s": None if itl is None else _time(itl),
+        "prices": prices,
     }
     runs = []
     blocks: list[str | None] = [*execution] if execution else [None]
@@ -205,9 +208,11 @@ def _references(run: CutsResult) -> list[Any]:
 
 
 def _notes(runs: list[CutsResult]) -> list[str]:
+    from chipsim.present.cost import money_line
     from chipsim.present.provenance import footer
 
-    return [footer(run.chip.name, run.execution) for run in runs]
+    notes = [footer(run.chip.name, run.execution) for run in runs]
+    return [money_line(runs[0]), *notes]
 
 
 def _print(runs: list[CutsResult], *, as_json: bool) -> None:

@@ -15,17 +15,22 @@ from chipsim.cli.options import (
     LayersOnly,
     ModelName,
     Plan,
+    PowerCap,
     Tp,
     read_plan,
+    read_power,
 )
 from chipsim.cli.output import emit, show
 from chipsim.errors import ChipsimError, ConfigError
 
 if TYPE_CHECKING:
+    from chipsim.cost.cap import CappedModel
+    from chipsim.cost.energy import EnergyModel
     from chipsim.estimates import PhaseEstimate
     from chipsim.ops.operators import Operator
     from chipsim.ops.phase import Phase
     from chipsim.ops.precision import Precision
+    from chipsim.performance import PerformanceModel
 
 Rows = Annotated[int, typer.Option("-m", "--rows", metavar="M", help="Rows.")]
 Columns = Annotated[int, typer.Option("-n", "--columns", metavar="N", help="Columns.")]
@@ -40,6 +45,7 @@ def gemm(
     batch: Annotated[int, typer.Option("--batch", metavar="B", help="Products.")] = 1,
     formats: Formats = "fp16",
     execution: ExecutionName = None,
+    power_cap: PowerCap = None,
     as_json: AsJson = False,
 ) -> None:
     """Matrix product C (m x n) = A (m x k) B (k x n); B is a weight unless batched."""
@@ -50,7 +56,9 @@ def gemm(
     operator = Gemm(
         "gemm", m, n, k, batch, p.activations, b_format, p.activations, b_is_weight=batch == 1
     )
-    _answer([operator], f"gemm {m} × {n} × {k}, batch {batch}", chip, execution, as_json)
+    _answer(
+        [operator], f"gemm {m} × {n} × {k}, batch {batch}", chip, execution, power_cap, as_json
+    )
 
 
 def attention(
@@ -72,6 +80,7 @@ def attention(
     ] = False,
     formats: Formats = "fp16",
     execution: ExecutionName = None,
+    power_cap: PowerCap = None,
     as_json: AsJson = False,
 ) -> None:
     """Causal attention of the last QUERY of CONTEXT tokens."""
@@ -92,7 +101,8 @@ def attention(
     )
     title = f"attention, batch {batch}, {q_heads}/{heads} heads of {head_dim}, "
     title += f"query {query} of context {context}"
-    _answer(_unfused(fused) if unfused else [fused], title, chip, execution, as_json)
+    operators: list[Operator] = _unfused(fused) if unfused else [fused]
+    _answer(operators, title, chip, execution, power_cap, as_json)
 
 
 def _unfused(fused: Any) -> list[Operator]:
@@ -117,13 +127,14 @@ def softmax(
     n: Columns,
     formats: Formats = "fp16",
     execution: ExecutionName = None,
+    power_cap: PowerCap = None,
     as_json: AsJson = False,
 ) -> None:
     """Softmax over each of M rows of N elements."""
     from chipsim.ops.operators import Softmax
 
     operator = Softmax("softmax", m, n, _precision(formats).activations)
-    _answer([operator], f"softmax {m} × {n}", chip, execution, as_json)
+    _answer([operator], f"softmax {m} × {n}", chip, execution, power_cap, as_json)
 
 
 def layernorm(
@@ -132,13 +143,14 @@ def layernorm(
     n: Columns,
     formats: Formats = "fp16",
     execution: ExecutionName = None,
+    power_cap: PowerCap = None,
     as_json: AsJson = False,
 ) -> None:
     """LayerNorm of each of M rows of N elements."""
     from chipsim.ops.operators import Norm
 
     operator = Norm("layernorm", m, n, _precision(formats).activations)
-    _answer([operator], f"layernorm {m} × {n}", chip, execution, as_json)
+    _answer([operator], f"layernorm {m} × {n}", chip, execution, power_cap, as_json)
 
 
 def gelu(
@@ -150,6 +162,7 @@ def gelu(
     n: Annotated[int | None, typer.Option("-n", metavar="N", help="Columns.")] = None,
     formats: Formats = "fp16",
     execution: ExecutionName = None,
+    power_cap: PowerCap = None,
     as_json: AsJson = False,
 ) -> None:
     """GELU of a number of elements, or of M rows of N."""
@@ -162,7 +175,7 @@ def gelu(
         elements = whole("gelu", "m", 1 if m is None else m)
         elements *= whole("gelu", "n", 1 if n is None else n)
     operator = Activation("gelu", elements, _precision(formats).activations)
-    _answer([operator], f"gelu of {elements} elements", chip, execution, as_json)
+    _answer([operator], f"gelu of {elements} elements", chip, execution, power_cap, as_json)
 
 
 def all_reduce(
@@ -170,13 +183,21 @@ def all_reduce(
     size: Annotated[str, typer.Option("--bytes", metavar="SIZE", help="29360128, or 28 MiB.")],
     chips: Annotated[int, typer.Option("--chips", metavar="N", help="Chips that take part.")],
     execution: ExecutionName = None,
+    power_cap: PowerCap = None,
     as_json: AsJson = False,
 ) -> None:
     """Sum of a tensor over chips, the result on each."""
     from chipsim.ops.operators import AllReduce
 
     operator = AllReduce("all-reduce", _bytes(size), chips)
-    _answer([operator], f"all-reduce of {size} over {chips} chips", chip, execution, as_json)
+    _answer(
+        [operator],
+        f"all-reduce of {size} over {chips} chips",
+        chip,
+        execution,
+        power_cap,
+        as_json,
+    )
 
 
 def _bytes(text: str) -> float:
@@ -205,6 +226,7 @@ def prefill(
     formats: Formats = "fp16",
     execution: ExecutionName = None,
     layers_only: LayersOnly = False,
+    power_cap: PowerCap = None,
     as_json: AsJson = False,
 ) -> None:
     """All prompt tokens of a batch in one step."""
@@ -212,7 +234,9 @@ def prefill(
 
     phase = Phase.prefill(batch, prompt, prefix)
     arguments = (chip, model, read_plan(tp, plan), execution, _precision(formats))
-    _answer_phase(phase, *arguments, layers_only=layers_only, as_json=as_json)
+    _answer_phase(
+        phase, *arguments, layers_only=layers_only, power_cap=power_cap, as_json=as_json
+    )
 
 
 def decode(
@@ -228,6 +252,7 @@ def decode(
     formats: Formats = "fp16",
     execution: ExecutionName = None,
     layers_only: LayersOnly = False,
+    power_cap: PowerCap = None,
     as_json: AsJson = False,
 ) -> None:
     """One token of each sequence of a batch."""
@@ -235,7 +260,9 @@ def decode(
 
     phase = Phase.decode(batch, context)
     arguments = (chip, model, read_plan(tp, plan), execution, _precision(formats))
-    _answer_phase(phase, *arguments, layers_only=layers_only, as_json=as_json)
+    _answer_phase(
+        phase, *arguments, layers_only=layers_only, power_cap=power_cap, as_json=as_json
+    )
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -257,17 +284,22 @@ def _precision(formats: str) -> Precision:
 
 
 def _answer(
-    operators: list[Operator], title: str, chip: str, execution: str | None, as_json: bool
+    operators: list[Operator],
+    title: str,
+    chip: str,
+    execution: str | None,
+    power_cap: str | None,
+    as_json: bool,
 ) -> None:
-    from chipsim.performance import PerformanceModel
     from chipsim.present.records import operator_record, operators_record
 
-    model = PerformanceModel(chip, execution)
+    model = _model(chip, execution, power_cap)
+    joules = _joules(model)
     estimates = [model.estimate(operator) for operator in operators]
     if len(estimates) == 1:
-        record = operator_record(estimates[0], model)
+        record = operator_record(estimates[0], model, joules)
     else:
-        record = operators_record("unfused attention", estimates, model)
+        record = operators_record("unfused attention", estimates, model, joules)
     if as_json:
         emit(record)
         return
@@ -281,6 +313,31 @@ def _answer(
     )
 
 
+def _model(chip: str, execution: str | None, power_cap: str | None) -> PerformanceModel:
+    """The performance model, under a cap where one is asked."""
+    from chipsim.performance import PerformanceModel
+
+    cap_w = read_power(power_cap)
+    if cap_w is None:
+        return PerformanceModel(chip, execution)
+    from chipsim.cost.cap import CappedModel
+
+    return CappedModel(chip, cap_w, execution)
+
+
+def _joules(model: PerformanceModel) -> EnergyModel | CappedModel | None:
+    """What says the energy of an estimate; None where the chip is not described enough."""
+    from chipsim.cost.cap import CappedModel
+    from chipsim.cost.energy import EnergyModel
+
+    if isinstance(model, CappedModel):
+        return model
+    try:
+        return EnergyModel(model.chip)
+    except ChipsimError:
+        return None
+
+
 def _answer_phase(
     phase: Phase,
     chip: str,
@@ -290,16 +347,17 @@ def _answer_phase(
     precision: Precision,
     *,
     layers_only: bool,
+    power_cap: str | None,
     as_json: bool,
 ) -> None:
     from chipsim.phases import PhaseModel
     from chipsim.present.records import phase_record
 
-    phases = PhaseModel(
-        chip, model, plan, execution=execution, precision=precision, layers_only=layers_only
-    )
+    performance = _model(chip, execution, power_cap)
+    phases = PhaseModel(performance, model, plan, precision=precision, layers_only=layers_only)
     estimate = phases.estimate(phase)
-    record = phase_record(estimate, precision, layers_only=layers_only)
+    joules = _joules(performance)
+    record = phase_record(estimate, precision, joules, layers_only=layers_only)
     if as_json:
         emit(record)
     else:

@@ -1,4 +1,4 @@
-"""``chips``, ``models``, ``executions`` and ``show``: what the library holds."""
+"""``chips``, ``models``, ``executions``, ``prices`` and ``show``: what the library holds."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ def executions(as_json: AsJson = False) -> None:
     _listed(execution_rows(), executions_table, as_json)
 
 
+def prices(as_json: AsJson = False) -> None:
+    """List the price books with their basis and date."""
+    from chipsim.present.library import price_rows, prices_table
+
+    _listed(price_rows(), prices_table, as_json)
+
+
 def _listed(rows: list[dict[str, Any]], table: Any, as_json: bool) -> None:
     if as_json:
         output.emit({"rows": rows})
@@ -42,7 +49,7 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name or a YAML file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show a chip, a model or a block, with sources."""
+    """Show a chip, model, block or price book."""
     from chipsim.present.library import look_up, shown
 
     found = look_up(name)

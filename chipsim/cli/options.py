@@ -46,6 +46,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, SI units.
 Out = Annotated[
     str | None, typer.Option("--out", metavar="FILE", help="Write; the ending says what.")
 ]
+Prices = Annotated[
+    str,
+    typer.Option("--prices", metavar="BOOK", help="Price book: its name or a YAML file."),
+]
+PowerCap = Annotated[
+    str | None,
+    typer.Option("--power-cap", metavar="W", help="Most power of the chip: 450, or 450 W."),
+]
 PhaseKind = Annotated[
     str, typer.Option("--phase", metavar="prefill|decode", help="Phase of serving.")
 ]
@@ -56,6 +64,21 @@ Context = Annotated[
     int | None,
     typer.Option("--context", metavar="N", help="Tokens attended to (decode)."),
 ]
+
+
+def read_power(text: str | None) -> float | None:
+    """The watts of ``--power-cap``."""
+    from chipsim.units import parse
+
+    if text is None:
+        return None
+    try:
+        watts = float(text) if text.replace(".", "", 1).isdecimal() else parse(text, "power")
+    except ValueError as error:
+        raise ConfigError("--power-cap", "", text, f"watts, or {error}") from None
+    if not 0 < watts < 1e9:
+        raise ConfigError("--power-cap", "", text, "a power above 0")
+    return watts
 
 
 def read_plan(tp: int | None, plan: str | None) -> Parallelism:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from chipsim.cost.prices import book_of
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.explore.resources import (
     MOST_POINTS,
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from chipsim.chip import Chip
+    from chipsim.cost.prices import PriceBook
     from chipsim.estimates import OperatorRow, PhaseEstimate
     from chipsim.execution import Execution
+    from chipsim.explore.money import Money
     from chipsim.ops.model import ModelSpec
     from chipsim.ops.parallelism import Parallelism
     from chipsim.ops.phase import Phase
@@ -33,15 +37,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Cut", "CutPoint", "CutsResult", "cuts", "parse_fractions", "parse_values"]
 
+NUMBERS = ("latency_s", "slowdown", "cost_usd", "tdp_w", "energy_j")
+"""Columns that may lack a value."""
+
 Resources = Mapping[str, Sequence[float | str] | str] | Iterable[Cut]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CutPoint:
     """The phase on one cut chip.
 
     Attributes
     ----------
+    setup : Setup
+        What all points share.
     steps : tuple of Step
         What is left of each resource.
     answer : Answer
@@ -50,9 +59,20 @@ class CutPoint:
         That of the uncut chip.
     """
 
+    setup: Setup
     steps: tuple[Step, ...]
     answer: Answer
     baseline: Answer
+
+    @property
+    def chip(self) -> Chip:
+        """The cut chip."""
+        return cut_chip(self.setup.chip, self.steps)
+
+    @cached_property
+    def money(self) -> Money:
+        """Cost, TDP and energy of one chip, computed when first asked."""
+        return self.setup.money(self.chip, self.estimate)
 
     @property
     def estimate(self) -> PhaseEstimate | None:
@@ -100,6 +120,7 @@ class CutPoint:
             "bound": answer.estimate.bound if answer.estimate else "",
             "limit": answer.limit,
             "reason": answer.reason,
+            **self.money.record(),
         }
 
     def operators(self) -> list[dict[str, Any]]:
@@ -145,6 +166,11 @@ class CutsResult:
         return self.setup.chip
 
     @property
+    def money(self) -> Money:
+        """Cost, TDP and energy of the uncut chip."""
+        return self.setup.money(self.setup.chip, self.uncut.estimate)
+
+    @property
     def execution(self) -> Execution:
         """The execution block of all points."""
         return self.setup.execution
@@ -174,12 +200,14 @@ class CutsResult:
             with ``_2`` in a grid, ``latency_s, slowdown`` (NaN where the chip cannot run
             the phase), ``fits, shortfall_bytes`` (per chip), ``batch, tokens_per_s`` (of
             the chips of a plan together), ``relative_throughput, bound, limit`` (of a
-            largest batch), ``reason`` (why there is no latency).
+            largest batch), ``reason`` (why there is no latency), ``cost_usd, tdp_w`` and
+            ``energy_j`` (of the phase) of one chip (NaN where they are not known),
+            ``counterfactual`` (why such a memory cannot be bought).
         """
         import pandas as pd
 
         table = pd.DataFrame([point.record() for point in self.points])
-        return table.astype({"latency_s": float, "slowdown": float})
+        return table.astype(dict.fromkeys(NUMBERS, float))
 
     def records(self) -> list[dict[str, Any]]:
         """One dict per point: the columns of `frame`, and ``operators``."""
@@ -220,6 +248,7 @@ def cuts(
     itl_s: float | None = None,
     memory_share: float = 0.9,
     check_memory: bool = True,
+    prices: PriceBook | str = "spad-2025",
     progress: Callable[[int, int], None] | None = None,
 ) -> CutsResult:
     """Estimate a phase on a chip with one or two resources cut.
@@ -238,6 +267,8 @@ def cuts(
         Part of the memory that weights and KV of a largest batch may take.
     check_memory : bool
         With a fixed batch: a point whose memory is too small has no latency.
+    prices : PriceBook or str
+        What the chips of the points cost; a chip that it does not price has no cost.
     progress : callable, optional
         Called with the points done and all points.
 
@@ -273,6 +304,7 @@ def cuts(
         itl_s=itl_s,
         memory_share=memory_share,
         check_memory=check_memory,
+        prices=book_of(prices),
     )
     axes = _axes(setup.chip, resources)
     return run(setup, list(itertools.product(*axes)), progress)
@@ -289,11 +321,16 @@ def run(
         raise InfeasibleError(_refused(setup, uncut))
     points = []
     for steps in grid:
-        cut = setup.chip.scaled(**{step.resource: step.asked for step in steps})
-        points.append(CutPoint(steps, setup.answer(cut), uncut))
+        cut = cut_chip(setup.chip, steps)
+        points.append(CutPoint(setup, steps, setup.answer(cut), uncut))
         if progress is not None:
             progress(len(points), len(grid))
     return CutsResult(setup, tuple(s.resource for s in grid[0]), uncut, tuple(points))
+
+
+def cut_chip(chip: Chip, steps: Sequence[Step]) -> Chip:
+    """A chip with what its steps leave of it."""
+    return chip.scaled(**{step.resource: step.asked for step in steps})
 
 
 def cut_point(setup: Setup, fractions: Mapping[str, float]) -> CutPoint:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from chipsim.chip import Chip
+from chipsim.cost.energies import Energies
+from chipsim.cost.prices import PriceBook
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.execution import Execution
 from chipsim.explore.largest import largest_within
+from chipsim.explore.money import Money, money
 from chipsim.memory import check_fits, memory_plan
 from chipsim.ops.checks import positive
 from chipsim.ops.model import ModelSpec
@@ -80,6 +83,8 @@ class Setup:
         Part of the memory that a largest batch may fill.
     check_memory : bool
         With a fixed batch: note where the memory does not hold weights and KV.
+    prices : PriceBook or None
+        What chips cost; None: nothing is priced.
     """
 
     chip: Chip
@@ -93,6 +98,8 @@ class Setup:
     itl_s: float | None = None
     memory_share: float = 0.9
     check_memory: bool = True
+    prices: PriceBook | None = None
+    energies: Energies = field(default_factory=Energies.load)
 
     def __post_init__(self) -> None:
         if self.batch not in ("fixed", "max"):
@@ -116,6 +123,12 @@ class Setup:
         except InfeasibleError as error:
             batch = self.phase.batch if self.batch == "fixed" else 0
             return Answer(None, batch, fits=False, reason=str(error))
+
+    def money(self, chip: Chip, estimate: PhaseEstimate | None) -> Money:
+        """Cost, TDP and energy of one chip, cut from that of the setup."""
+        if self.prices is None:
+            return Money(unpriced="no price book")
+        return money(chip, estimate, self.prices, self.energies, self.chip)
 
     def estimate(self) -> PhaseEstimate:
         """The phase as asked, on the chip itself.
@@ -178,8 +191,14 @@ class Setup:
     def configuration(self) -> dict[str, Any]:
         """All of it as plain JSON values."""
         specs = {name: getattr(self, name).model_dump() for name in _SPECS}
+        prices = self.prices and self.prices.model_dump(by_alias=True)
         phase = {name: getattr(self.phase, name) for name in _PHASE}
-        return specs | {"phase": phase} | {name: getattr(self, name) for name in _OPTIONS}
+        return (
+            specs
+            | {"prices": prices}
+            | {"phase": phase}
+            | {name: getattr(self, name) for name in _OPTIONS}
+        )
 
     @classmethod
     def from_configuration(cls, where: str, data: Mapping[str, Any]) -> Setup:
@@ -192,8 +211,11 @@ class Setup:
         """
         try:
             specs = {name: kind.build(where, **data[name]) for name, kind in _SPECS.items()}
-            phase = Phase(**data["phase"])
-            return cls(phase=phase, **specs, **{name: data[name] for name in _OPTIONS})
+            phase, prices = Phase(**data["phase"]), data["prices"]
+            book = prices and PriceBook.build(where, **prices)
+            return cls(
+                phase=phase, prices=book, **specs, **{name: data[name] for name in _OPTIONS}
+            )
         except (KeyError, TypeError) as error:
             raise ConfigError(where, "configuration", str(error), "as it was saved") from None
 
@@ -204,6 +226,7 @@ _SPECS: dict[str, Any] = {
     "model": ModelSpec,
     "plan": Parallelism,
     "precision": Precision,
+    "energies": Energies,
 }
 _PHASE = ("kind", "batch", "query", "context")
 _OPTIONS = ("layers_only", "batch", "itl_s", "memory_share", "check_memory")

@@ -27,8 +27,14 @@ KINDS = {
     "link.payload": "capacity",
     "die_area": "area",
     "tdp": "power",
+    "floorplan.l2": "capacity",
+    "floorplan.l2_slice": "capacity",
+    "floorplan.other": "area",
+    "floorplan.memory.package.bandwidth": "bandwidth",
+    "floorplan.memory.package.capacity": "capacity",
+    "floorplan.memory.package.bought": "capacity",
 }
-"""Fields of a chip that carry a unit."""
+"""Fields of a chip that carry a unit; `kinds` has those of its dies too."""
 
 SCALES: dict[str, list[tuple[str, float]]] = {
     # kind: units to choose from, the SI one last
@@ -42,13 +48,19 @@ SCALES: dict[str, list[tuple[str, float]]] = {
 }
 
 
+def kinds(chip: Chip) -> dict[str, str]:
+    """Fields of this chip that carry a unit."""
+    dies = chip.floorplan.dies if chip.floorplan else {}
+    return KINDS | {f"floorplan.dies.{name}.area": "area" for name in dies}
+
+
 def to_yaml(chip: Chip) -> str:
     """A chip as a YAML file; `Chip.load` of it gives an equal chip.
 
     Quantities are written in the unit that makes them shortest and that reads back to the
     same number.
     """
-    content = _written(chip.model_dump(), "")
+    content = _written(chip.model_dump(), "", kinds(chip))
     text: str = yaml.safe_dump(content, sort_keys=False, width=92)
     title = "".join(c for c in chip.description or chip.name if c.isprintable())
     return f"# {title}, written by chipsim; source: see below.\n{text}"
@@ -66,15 +78,15 @@ def _candidates(value: float, kind: str) -> Iterator[str]:
             yield f"{value / scale:.{digits}g} {unit}"
 
 
-def _written(fields: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _written(fields: dict[str, Any], prefix: str, units: dict[str, str]) -> dict[str, Any]:
     """Fields as they stand in a file: units on, absent options left out."""
     out: dict[str, Any] = {}
     for key, value in fields.items():
         path = f"{prefix}{key}"
         if isinstance(value, dict) and path != "core.systolic_array.macs_per_cycle":
-            out[key] = _written(value, f"{path}.")
-        elif value is not None and path in KINDS:
-            out[key] = quantity_text(value, KINDS[path])
+            out[key] = _written(value, f"{path}.", units)
+        elif value is not None and path in units:
+            out[key] = quantity_text(value, units[path])
         elif value is not None or path == "core.systolic_array":
             out[key] = value
     return out

@@ -160,7 +160,8 @@ def attention_search(machine: Record, shape: AttentionShape) -> AttentionCost:
             reduction = 0.0
             if split > 1:
                 partial = 2.0 * split * outputs * ACCUMULATOR_BYTES
-                reduction = partial / machine.l2_bandwidth
+                rate = machine.l2_bandwidth
+                reduction = partial / (bandwidth if math.isinf(rate) else rate)
             written = outputs / (shape.value_dim + 2.0) * shape.value_dim * shape.q_bytes
             stores = written / bandwidth
             loads = (q_and_o - written) / bandwidth

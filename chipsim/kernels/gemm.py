@@ -252,9 +252,10 @@ def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: int, b_reads: i
     if tile.buffers == 1:  # one buffer: a core loads, then computes
         core, hidden = tile.arithmetic + l2, 0.0
     reduction = 0.0
-    if tile.split > 1:
+    if tile.split > 1 and machine.merged_split == 0.0:
         partial = 2.0 * tile.split * batch * shape.m * shape.n * ACCUMULATOR_BYTES
-        reduction = partial / machine.l2_bandwidth
+        rate = machine.l2_bandwidth
+        reduction = partial / (bandwidth if math.isinf(rate) else rate)
     return Cost(
         memory + core - hidden + reduction,
         core,

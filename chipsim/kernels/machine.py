@@ -48,6 +48,9 @@ class Record(Protocol):
     """1: the mapper tries square powers of two only."""
     multicast: float
     """1: cores that run together share one read of a panel from L2."""
+    merged_split: float
+    """1: partial sums of a split k merge without traffic; 0: through L2, or memory where the
+    rate of L2 is not published."""
     exp_flops: float
     """Vector FLOP of one exponential."""
 

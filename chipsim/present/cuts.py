@@ -15,6 +15,7 @@ from plotly.subplots import make_subplots
 
 from chipsim.present.axes import AXES, Axis
 from chipsim.present.breakdown import add_breakdown
+from chipsim.present.cost import money_text
 from chipsim.present.headline import headline, subtitle
 from chipsim.present.heatmap import heatmap
 from chipsim.present.quantities import digits, percent, seconds
@@ -128,6 +129,7 @@ def _hover(point: CutPoint, axis: Axis) -> str:
     lines.append(f"{seconds(answer.estimate.latency_s)}, slowdown {slowdown}×")
     lines.append(f"{answer.tokens_per_s:,.0f} tokens/s, batch {answer.batch}")
     lines.append(f"mostly {answer.estimate.bound}")
+    lines += [text] if (text := money_text(point.money)) else []
     if answer.limit:
         lines.append(f"batch limited by {LIMITS[answer.limit]}")
     return "<br>".join(lines)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chipsim.importers.chip_yaml import KINDS, quantity_text
+from chipsim.importers.chip_yaml import kinds, quantity_text
 from chipsim.ops.precision import Precision
 from chipsim.present.quantities import binary, format_si, grouped, percent, plain, seconds
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
+    from chipsim.cost.prices import PriceBook
     from chipsim.execution import Execution
     from chipsim.ops.model import ModelSpec
 
@@ -38,18 +39,19 @@ class Line:
 
 def chip_lines(chip: Chip, notes: dict[str, str]) -> list[Line]:
     """Fields of a chip, then the peaks that follow from them."""
+    units = kinds(chip)
     fields = [
-        Line(path, _chip_value(path, value), notes.get(path, ""))
+        Line(path, _chip_value(path, value, units), notes.get(path, ""))
         for path, value in _leaves(chip.model_dump(), "")
         if path not in ("name", "description", "source")
     ]
     return fields + [Line(name, text, how) for name, text, how in _chip_peaks(chip)]
 
 
-def _chip_value(path: str, value: Any) -> str:
+def _chip_value(path: str, value: Any, units: dict[str, str]) -> str:
     if value is None:
         return "–"
-    return quantity_text(value, KINDS[path]) if path in KINDS else _text(value)
+    return quantity_text(value, units[path]) if path in units else _text(value)
 
 
 def _chip_peaks(chip: Chip) -> Iterator[tuple[str, str, str]]:
@@ -95,7 +97,7 @@ def half_precision_flops(chip: Chip) -> tuple[str, float]:
 
 def chip_record(chip: Chip) -> dict[str, Any]:
     """A chip in SI, units in the keys, and its derived peaks."""
-    return {"kind": "chip", **_suffixed(chip.model_dump(), "", KINDS)} | {
+    return {"kind": "chip", **_suffixed(chip.model_dump(), "", kinds(chip))} | {
         "derived": chip_derived(chip)
     }
 
@@ -178,6 +180,45 @@ def execution_record(execution: Execution) -> dict[str, Any]:
     launches = {f"launch.{name}": "time" for name in type(execution.launch).model_fields}
     fields = _suffixed(execution.model_dump(), "", EXECUTION_KINDS | launches)
     return {"kind": "execution", **fields}
+
+
+PRICE_UNITS = {
+    "memory": (2.0**30, "USD/GiB"),
+    "hourly": (3600.0, "USD/hour"),
+    "per_die_area": (1.0, "USD/mm2"),
+}
+"""Scale and unit of a price by a key in its path; else US dollars."""
+
+
+def price_lines(book: PriceBook, notes: dict[str, str]) -> list[Line]:
+    """Prices of a book with their sources; a range as its ends."""
+    return [
+        Line(path, text, notes.get(path, ""))
+        for path, text in _prices(book.model_dump(by_alias=True), "")
+        if path not in ("name", "description", "source")
+    ]
+
+
+def _prices(fields: dict[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    for key, value in fields.items():
+        path = f"{prefix}{key}"
+        items = value if isinstance(value, list | tuple) else ()
+        if isinstance(value, dict) and value.keys() == {"low", "mid", "high"}:
+            yield path, _price(path, value)
+        elif isinstance(value, dict):
+            yield from _prices(value, f"{path}.")
+        elif items and isinstance(items[0], dict):
+            for item in items:
+                yield from _prices(item, f"{path}.{item.get('name', '')}.")
+        elif value not in (None, "", ()):
+            yield path, _text(value)
+
+
+def _price(path: str, amount: dict[str, float]) -> str:
+    known = (unit for key, unit in PRICE_UNITS.items() if key in path.split("."))
+    scale, unit = next(known, (1.0, "USD"))
+    low, mid, high = (plain(amount[end] * scale) for end in ("low", "mid", "high"))
+    return f"{mid} {unit}" if low == high else f"{mid} {unit} ({low} to {high})"
 
 
 def _leaves(fields: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""The library of chips, models and execution blocks: as lists, and one by one."""
+"""The library of chips, models, blocks and price books: as lists, and one by one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipsim.arch_configs import load, locate, names, notes
 from chipsim.chip import Chip
+from chipsim.cost.prices import PriceBook
 from chipsim.errors import UnknownNameError
 from chipsim.execution import Execution
 from chipsim.ops.model import ModelSpec
@@ -21,6 +22,7 @@ from chipsim.present.describe import (
     model_derived,
     model_lines,
     model_record,
+    price_lines,
 )
 from chipsim.present.provenance import IDEAL, block_text
 from chipsim.present.quantities import binary, format_si
@@ -140,9 +142,48 @@ def executions_table(rows: list[dict[str, Any]]) -> Table:
     )
 
 
+def price_rows() -> list[dict[str, Any]]:
+    """Name, basis, date and content of every price book."""
+    return [_price_row(PriceBook.load(name)) for name in names("prices")]
+
+
+def _price_row(book: PriceBook) -> dict[str, Any]:
+    return {
+        "name": book.name,
+        "description": book.description,
+        "basis": book.basis,
+        "date": book.date,
+        "source": book.source,
+        "wafers": list(book.wafers),
+        "memory": list(book.memory),
+        "chips": list(book.chips),
+    }
+
+
+def prices_table(rows: list[dict[str, Any]]) -> Table:
+    """The list of price books."""
+    made = table(
+        ("prices", "description", "basis", "date", "wafers", "chips"),
+        (
+            (
+                row["name"],
+                row["description"],
+                row["basis"],
+                row["date"],
+                *(", ".join(row[kind]) or "–" for kind in ("wafers", "chips")),
+            )
+            for row in rows
+        ),
+        text_columns=6,
+    )
+    for column in (0, 2, 3):
+        made.columns[column].no_wrap = True
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A chip, model or execution block that was asked for by name."""
+    """A chip, model, execution block or price book that was asked for by name."""
 
     title: str
     source: str
@@ -167,14 +208,12 @@ def look_up(name: str) -> Found:
 def _kind_of(name: str) -> str:
     if name.endswith((".yaml", ".yml")) or "/" in name:
         content, _ = load("chips", name)
-        return (
-            "chips" if "cores" in content else "models" if "layers" in content else "executions"
-        )
+        return next((kind for key, kind in TELLING.items() if key in content), "executions")
     for kind in READERS:
         if name in names(kind):
             return kind
     known = [each for kind in READERS for each in names(kind)]
-    raise UnknownNameError("chip, model or execution block", name, known)
+    raise UnknownNameError("chip, model, execution block or price book", name, known)
 
 
 def _chip(name: str) -> Found:
@@ -220,10 +259,26 @@ def _execution(name: str) -> Found:
     )
 
 
+def _prices(name: str) -> Found:
+    book, path = PriceBook.load(name), locate("prices", name)
+    comments = notes(path)
+    return Found(
+        _title(book.name, book.description),
+        book.source,
+        price_lines(book, comments),
+        [comments[""]] if "" in comments else [],
+        {"kind": "prices", **book.model_dump(by_alias=True)},
+    )
+
+
+TELLING = {"cores": "chips", "layers": "models", "basis": "prices"}
+"""A key that only one kind of file has."""
+
 READERS: dict[str, Callable[[str], Found]] = {
     "chips": _chip,
     "models": _model,
     "executions": _execution,
+    "prices": _prices,
 }
 
 

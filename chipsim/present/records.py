@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from chipsim.cost.cap import CappedModel
+from chipsim.cost.energy import EnergyModel
+from chipsim.errors import UnknownNameError
 from chipsim.present.provenance import plan_text, precision_text
 
 if TYPE_CHECKING:
-    from chipsim.estimates import Estimate, PhaseEstimate
+    from chipsim.cost.energy import Energy
+    from chipsim.estimates import Estimate, OperatorRow, PhaseEstimate
     from chipsim.explore.compare import Comparison
     from chipsim.explore.cuts import CutsResult
     from chipsim.memory import MemoryPlan
@@ -19,16 +23,51 @@ if TYPE_CHECKING:
     from chipsim.validation import ValidationResult
 
 
-def operator_record(estimate: Estimate, model: PerformanceModel) -> dict[str, Any]:
+Joules = EnergyModel | CappedModel | None
+"""What says the energy of an estimate; None: nothing is known of the chip's energies."""
+
+
+def operator_record(
+    estimate: Estimate, model: PerformanceModel, joules: Joules = None
+) -> dict[str, Any]:
     """One operator: what was asked, and the answer."""
     return _head(model) | {
         "operator": shape_record(estimate.operator),
         **_estimate(estimate),
+        **energy_record(_of_operator(joules, estimate)),
+        **_cap_record(joules, estimate.operator),
     }
 
 
+def energy_record(energy: Energy | None) -> dict[str, Any]:
+    """Joules of one chip, their parts, and the mean power."""
+    return {
+        "energy_j": energy.total_j if energy else None,
+        "energy_parts_j": dict(energy.parts) if energy else {},
+        "power_w": energy.power_w if energy else None,
+    }
+
+
+def _of_operator(joules: Joules, estimate: Estimate) -> Energy | None:
+    return _known(lambda: joules.operator(estimate)) if joules else None
+
+
+def _known(make: Callable[[], Energy]) -> Energy | None:
+    """An energy, or None where a format has none."""
+    try:
+        return make()
+    except UnknownNameError:
+        return None
+
+
+def _cap_record(joules: Joules, operator: Operator) -> dict[str, Any]:
+    if not isinstance(joules, CappedModel):
+        return {}
+    return {"power_cap_w": joules.cap_w, "clock_fraction": joules.clock(operator)}
+
+
 def operators_record(
-    name: str, estimates: list[Estimate], model: PerformanceModel
+    name: str, estimates: list[Estimate], model: PerformanceModel, joules: Joules = None
 ) -> dict[str, Any]:
     """Several operators one after the other, as one: unfused attention."""
     total = sum(estimate.latency_s for estimate in estimates)
@@ -38,6 +77,8 @@ def operators_record(
             "name": estimate.operator.name,
             "share": estimate.latency_s / total,
             **_estimate(estimate),
+            **energy_record(_of_operator(joules, estimate)),
+            **_cap_record(joules, estimate.operator),
             "shape": shape_record(estimate.operator),
         }
         for estimate in estimates
@@ -50,15 +91,27 @@ def operators_record(
         "memory_bytes": sum(estimate.memory_bytes for estimate in estimates),
         "lower_bound_s": sum(estimate.lower_bound_s for estimate in estimates),
         "mapping": {row["name"]: row["mapping"] for row in rows},
+        "energy_j": _total(rows, "energy_j"),
         "operators": rows,
     }
 
 
+def _total(rows: list[dict[str, Any]], key: str) -> float | None:
+    values = [row[key] for row in rows]
+    return None if None in values else sum(values)
+
+
 def phase_record(
-    estimate: PhaseEstimate, precision: Precision, *, layers_only: bool
+    estimate: PhaseEstimate, precision: Precision, joules: Joules = None, *, layers_only: bool
 ) -> dict[str, Any]:
-    """A phase and its operators."""
+    """A phase and its operators; joules are those of one chip."""
     phase = estimate.phase
+    energy = _known(lambda: joules.phase(estimate)) if joules else None
+    operators = [
+        record | _row_energy(row, joules)
+        for record, row in zip(estimate.records(), estimate.rows, strict=True)
+    ]
+    cap = {"power_cap_w": joules.cap_w} if isinstance(joules, CappedModel) else {}
     return {
         "chip": estimate.chip,
         "execution": estimate.execution,
@@ -75,8 +128,22 @@ def phase_record(
         "bound": estimate.bound,
         "flops": estimate.flops,
         "memory_bytes": estimate.memory_bytes,
-        "operators": estimate.records(),
+        **energy_record(energy),
+        **cap,
+        "operators": operators,
     }
+
+
+def _row_energy(row: OperatorRow, joules: Joules) -> dict[str, Any]:
+    """Joules of all runs of an operator, its power, and its clock under a cap."""
+    energy = _of_operator(joules, row.estimate)
+    found: dict[str, Any] = {
+        "energy_j": energy.total_j * row.count if energy else None,
+        "power_w": energy.power_w if energy else None,
+    }
+    if isinstance(joules, CappedModel):
+        found["clock_fraction"] = joules.clock(row.estimate.operator)
+    return found
 
 
 def memory_record(memory: MemoryPlan, context: int) -> dict[str, Any]:
@@ -101,11 +168,15 @@ def cuts_record(runs: Sequence[CutsResult]) -> dict[str, Any]:
         "layers_only": setup.layers_only,
         "itl_s": setup.itl_s,
         "resources": list(main.resources),
+        "prices": setup.prices.name if setup.prices else None,
+        "energies": setup.energies.name,
         "uncut": {
             "latency_s": main.uncut.latency_s,
             "batch": main.uncut.batch,
             "tokens_per_s": main.uncut.tokens_per_s,
+            **main.money.record(),
         },
+        "unpriced": main.money.unpriced,
         "rows": cuts_rows(runs),
     }
 

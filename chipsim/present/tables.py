@@ -102,10 +102,22 @@ def operator_table(record: dict[str, Any]) -> Table:
         if record[key]:
             rate = format_si(record[key] / latency, f"{unit}/s")
             rows.append((name, f"{format_si(record[key], unit)} at {rate}"))
+    if record.get("energy_j") is not None:
+        rows.append(("energy", _energy(record)))
     parts = [f"{k} {seconds(v)}" for k, v in record.get("parts", {}).items() if v > 0]
     rows += [("parts", ", ".join(parts))] if parts else []
     rows += _mapping(record.get("mapping") or {})
     return table(("", ""), rows, text_columns=2)
+
+
+def _energy(record: dict[str, Any]) -> str:
+    """Joules of one chip, mean power, and what a cap leaves of the clock."""
+    text = format_si(record["energy_j"], "J")
+    if record.get("power_w"):
+        text += f" at {format_si(record['power_w'], 'W')}"
+    if "clock_fraction" in record:
+        text += f", clock {percent(record['clock_fraction'])} under the cap"
+    return f"{text}, of one chip"
 
 
 def _reached(record: dict[str, Any]) -> str:
@@ -139,7 +151,12 @@ def phase_title(record: dict[str, Any], phase: Phase) -> str:
     asked = f"{record['model']} {phase_text(phase)}, {record['plan']}, {record['precision']}"
     layers = ", layers only" if record["layers_only"] else ""
     rate = format_si(record["tokens_per_s"], "tokens/s")
-    return f"{asked}{layers}\n{seconds(record['latency_s'])}, {rate}, mostly {record['bound']}"
+    said = f"{seconds(record['latency_s'])}, {rate}, mostly {record['bound']}"
+    if record.get("energy_j") is not None:
+        said += f", {format_si(record['energy_j'], 'J')} a chip at {record['power_w']:.0f} W"
+    if "power_cap_w" in record:
+        said += f" under a cap of {record['power_cap_w']:g} W"
+    return f"{asked}{layers}\n{said}"
 
 
 PHASE_COLUMNS = (
@@ -156,6 +173,7 @@ PHASE_COLUMNS = (
 
 def phase_table(operators: Sequence[dict[str, Any]]) -> Table:
     """Operators of a phase in the order they run, and their sum."""
+    capped = "clock_fraction" in operators[0]
     rows: list[tuple[str | Text, ...]] = [
         (
             row["name"],
@@ -166,13 +184,15 @@ def phase_table(operators: Sequence[dict[str, Any]]) -> Table:
             format_si(row["flops"], "") if row["flops"] else "–",
             format_si(row["memory_bytes"], "B"),
             percent(row["utilisation"], 2),
+            *([percent(row["clock_fraction"], 2)] if capped else []),
         )
         for row in operators
     ]
     total = sum(row["latency_s"] for row in operators)
     flops = sum(row["flops"] for row in operators)
     rows.append(("total", "", "", seconds(total), "100.0 %", format_si(flops, ""), "", ""))
-    return table(PHASE_COLUMNS, rows, text_columns=2, total=True)
+    columns = (*PHASE_COLUMNS, "clock") if capped else PHASE_COLUMNS
+    return table(columns, rows, text_columns=2, total=True)
 
 
 def cuts_table(rows: Sequence[dict[str, Any]], *, largest: bool) -> Table:

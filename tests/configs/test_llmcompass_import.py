@@ -222,7 +222,7 @@ def test_values_of_a_ga100_give_the_library_chip(tmp_path: Path) -> None:
         },
     )
     chip, warnings = import_llmcompass(write(tmp_path, data))
-    labels = {"name", "description", "source", "process", "die_area"}
+    labels = {"name", "description", "source", "process", "die_area", "floorplan"}
     library = Chip.load("llmcompass-ga100")
     assert warnings == []
     assert chip.model_dump(exclude=labels) == library.model_dump(exclude=labels)

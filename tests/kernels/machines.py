@@ -37,6 +37,7 @@ PLAIN: dict[str, float] = {
     "overlap_vector": 1.0,
     "square_tiles": 0.0,
     "multicast": 0.0,
+    "merged_split": 0.0,
     "exp_flops": 4.0,
 }
 """A small machine with neutral factors."""
@@ -78,6 +79,7 @@ machines = st.fixed_dictionaries(
         "overlap_vector": shares,
         "square_tiles": flags,
         "multicast": flags,
+        "merged_split": flags,
     }
 )
 """Fields of a random machine."""

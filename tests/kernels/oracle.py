@@ -35,8 +35,9 @@ def latency(m: Any, s: Shape, point: Point) -> float:
     pulled = tiles * s.k * (tm * s.a_bytes + tn * s.b_bytes)
     l2 = (a + b if m.multicast else pulled) / m.l2_bandwidth
     reduction = 0.0
-    if split > 1:
-        reduction = 2 * split * s.batch * s.m * s.n * 4 / m.l2_bandwidth
+    if split > 1 and not m.merged_split:
+        rate = 1 / per_byte if math.isinf(m.l2_bandwidth) else m.l2_bandwidth
+        reduction = 2 * split * s.batch * s.m * s.n * 4 / rate
     memory = (a + b + c) * per_byte
     if buffers == 1:
         return float(memory + arithmetic + l2 + reduction)

@@ -12,6 +12,7 @@ from chipsim.explore.compare import Reference, compare
 from chipsim.ops.graph import phase_graph
 from chipsim.phases import estimate
 from chipsim.present.compare import compare_figure
+from chipsim.present.cost import money_line
 from chipsim.present.cuts import cuts_figure
 from chipsim.present.headline import compare_headline, headline
 from chipsim.present.theme import GROUPS, group_name
@@ -141,3 +142,11 @@ def test_ratios_of_validation_are_those_of_the_frame() -> None:
         ratio = (rows["estimate"] / rows["reference"]).clip(0.4, 2.5)
         assert list(trace.y) == pytest.approx(ratio.tolist())
         assert trace.visible == ("legendonly" if suite.endswith("-llmcompass") else True)
+
+
+def test_a_point_tells_its_cost_and_power_on_hover(curve: CutsResult) -> None:
+    line = named(cuts_figure(curve), "chipsim, llmcompass-tables")
+    rows = curve.frame().sort_values("value").to_dict("records")
+    for text, row in zip(line.customdata, rows, strict=True):
+        assert f"${row['cost_usd']:.0f}, TDP {row['tdp_w']:.0f} W" in text
+    assert money_line(curve).startswith("uncut: $1035, TDP 700 W, ")

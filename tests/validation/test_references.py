@@ -19,6 +19,8 @@ from chipsim.validation.table import read_table
 FILES = sorted(DATA.glob("*.csv"))
 WORDS = {
     "chip",
+    "die",
+    "block",
     "model",
     "phase",
     "operator",

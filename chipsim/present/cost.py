@@ -1,0 +1,135 @@
+"""What a chip costs and draws: as a record, as tables, and as a line beside a cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from chipsim.present.axes import AXES
+from chipsim.present.headline import told_point
+from chipsim.present.quantities import digits, percent, plain
+from chipsim.present.tables import footer_line, heading, table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from chipsim.cost.chip_cost import Cost
+    from chipsim.cost.energy import EnergyModel
+    from chipsim.cost.ranges import Range
+    from chipsim.explore.cuts import CutsResult
+    from chipsim.explore.money import Money
+
+
+def cost_record(cost: Cost, model: EnergyModel) -> dict[str, Any]:
+    """A chip's cost, power and energies as one object."""
+    power = model.power
+    return cost.record() | {
+        "tdp_w": power.tdp_w,
+        "tdp_parts": dict(power.parts),
+        "idle_w": power.idle_w,
+        "energy": model.record(),
+        "energies": model.energies.name,
+    }
+
+
+def cost_tables(cost: Cost, model: EnergyModel) -> list[Table | Text]:
+    """A chip's cost, power and energies to read."""
+    parts: list[Table | Text] = [
+        heading(f"{cost.chip} costs {dollars(cost.total)} and draws {_tdp(model)}"),
+        table(("cost", "", ""), list(_cost_lines(cost))),
+        table(("power", "W"), list(_power_lines(model))),
+        table(("energy", "pJ"), [(_level(k), digits(v)) for k, v in model.record().items()]),
+    ]
+    if cost.blocks:
+        areas = sorted(cost.blocks.items(), key=lambda block: -block[1])
+        rows = [(name.replace("_", " "), digits(mm2)) for name, mm2 in areas]
+        parts.insert(2, table(("block, as modelled", "mm²"), rows))
+    told = [
+        f"prices {cost.prices} of {cost.date}, {cost.basis} · energies {model.energies.name}"
+    ]
+    told += [cost.counterfactual] if cost.counterfactual else []
+    return parts + [footer_line(line) for line in (*told, *cost.notes)]
+
+
+def dollars(amount: Range) -> str:
+    """A price, with its range where it has one.
+
+    >>> from chipsim.cost.ranges import Range
+    >>> dollars(Range.of(1035.2)), dollars(Range(low=795, mid=1035, high=1275))
+    ('$1035', '$1035 ($795 to $1275)')
+    """
+    mid = _usd(amount.mid)
+    return mid if amount.known else f"{mid} ({_usd(amount.low)} to {_usd(amount.high)})"
+
+
+def _usd(amount: float) -> str:
+    return f"${amount:.0f}" if amount >= 100 else f"${digits(amount)}"
+
+
+def _tdp(model: EnergyModel) -> str:
+    modelled, stated = f"{model.power.tdp_w:.0f} W", model.chip.tdp
+    return modelled if stated is None else f"{modelled} (stated: {plain(stated)} W)"
+
+
+def _cost_lines(cost: Cost) -> Iterator[tuple[str, str, str]]:
+    for die in cost.dies:
+        several = f"{die.count} × " if die.count > 1 else ""
+        about = f"{several}{digits(die.area_mm2, 4)} mm² in {die.process}, "
+        about += f"{digits(die.gross_dies)} a wafer, yield {percent(die.yield_)}"
+        yield die.name, dollars(die.cost * die.count), about
+    if cost.dies:
+        yield "memory", dollars(cost.memory), ""
+    for name, part in cost.packaging_items.items():
+        yield name, dollars(part), "packaging"
+    if cost.design.high:
+        yield "design", dollars(cost.design), "its share of one chip"
+    yield "total", dollars(cost.total), ""
+    if cost.modelled is not None:
+        area = f"{digits(cost.modelled_area_mm2 or 0.0, 4)} mm²"
+        yield "die as modelled", dollars(cost.modelled), area
+
+
+def _power_lines(model: EnergyModel) -> Iterator[tuple[str, str]]:
+    for name, watts in model.power.parts.items():
+        yield name, digits(watts)
+    yield "TDP", digits(model.power.tdp_w)
+    yield "idle", digits(model.power.idle_w)
+
+
+def _level(key: str) -> str:
+    """``fp16_pj_per_flop`` as people say it."""
+    name, _, unit = key.partition("_pj_per_")
+    return f"{name}, of a {'FLOP' if unit == 'flop' else 'byte'}"
+
+
+def money_text(money: Money) -> str:
+    """Cost, TDP and energy of one chip in a few words.
+
+    >>> from chipsim.explore.money import Money
+    >>> money_text(Money(1035.1, 700.0, 11.52))
+    '$1035, TDP 700 W, 11.5 J a chip'
+    """
+    parts = []
+    if money.cost_usd is not None:
+        parts.append(_usd(money.cost_usd))
+    if money.tdp_w is not None:
+        parts.append(f"TDP {money.tdp_w:.0f} W")
+    if money.energy_j is not None:
+        parts.append(f"{digits(money.energy_j)} J a chip")
+    if money.counterfactual:
+        parts.append("counterfactual memory")
+    return ", ".join(parts)
+
+
+def money_line(run: CutsResult) -> str:
+    """What the uncut chip costs and draws, and the point that the headline tells of."""
+    book = run.setup.prices.name if run.setup.prices else "no price book"
+    lines = [f"uncut: {money_text(run.money)}"] if money_text(run.money) else []
+    point = told_point(run)
+    if point is not None and money_text(point.money):
+        place = " and ".join(AXES[s.resource].text(s.value) for s in point.steps)
+        lines.append(f"{place}: {money_text(point.money)}")
+    if run.money.unpriced:
+        lines.append(run.money.unpriced)
+    return f"{' · '.join(lines)} · prices {book}"

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from chipsim.arch_configs import names
+from chipsim.arch_configs.find import LIBRARY
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Command
+
+KEYS = {
+    "die_area_mm2", "blocks", "gross_dies", "yield", "die_cost_usd", "memory_cost_usd",
+    "packaging_cost_usd", "total_usd", "tdp_w", "tdp_parts", "energy",
+}  # fmt: skip
+DECODE = "--model bloom-176b --tp 8 --batch 64 --context 1024"
+PREFILL = "--model bloom-176b --tp 8 --batch 2 --prompt 1024"
+
+
+@pytest.mark.parametrize(
+    ("chip", "die", "memory", "total", "tdp"),
+    [
+        ("spad-prefill", 301, 192, 493, 596),
+        ("spad-decode", 187, 720, 907, 507),
+        ("spad-h100", 315, 720, 1035, 700),
+    ],
+)
+def test_the_table_of_the_paper(
+    chipsim: Command, chip: str, die: int, memory: int, total: int, tdp: int
+) -> None:
+    # SPAD, Table 3
+    found = chipsim("cost", chip, "--json").json
+    assert found.keys() >= KEYS
+    figures = ("die_cost_usd", "memory_cost_usd", "total_usd", "tdp_w")
+    assert [round(found[name]) for name in figures] == [die, memory, total, tdp]
+    assert sum(found["tdp_parts"].values()) == pytest.approx(found["tdp_w"])
+    assert found["prices"] == "spad-2025"
+    assert found["basis"] == "manufacturing"
+    assert all(value > 0 for value in found["energy"].values())
+
+
+def test_the_table_to_read_says_the_same(chipsim: Command) -> None:
+    text = chipsim("cost", "spad-decode").out
+    assert text.startswith("spad-decode costs $907")
+    assert "draws 507 W" in text
+    assert "prices spad-2025 of 2025-10, manufacturing" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_cuts_carry_cost_and_power(chipsim: Command) -> None:
+    command = (
+        *f"cuts --chip spad-h100 {PREFILL} --phase prefill --resource memory_bandwidth".split(),
+        *("--fractions", "1,0.8,0.7"),
+    )
+    found = chipsim(*command, "--json").json
+    whole, stacks, part = found["rows"]
+    assert found["prices"] == "spad-2025"
+    assert round(whole["cost_usd"]) == 1035
+    assert round(whole["tdp_w"]) == 700
+    assert math.isclose(whole["energy_j"], found["uncut"]["energy_j"])
+    assert whole["tdp_w"] > stacks["tdp_w"] > part["tdp_w"]
+    assert whole["counterfactual"] == ""
+    assert "stacks" in part["counterfactual"]
+    assert "uncut: $1035, TDP 700 W" in chipsim(*command).out.replace("\n", " ")
+
+
+def test_a_chip_that_a_book_does_not_price_still_has_watts(chipsim: Command) -> None:
+    found = chipsim(
+        "cuts --chip mi210 --model llama-3.1-8b --phase decode --context 64 --resource cores "
+        "--fractions 1 --json"
+    ).json
+    (row,) = found["rows"]
+    assert row["cost_usd"] is None
+    assert 300 < row["tdp_w"] < 350  # stated: 300
+    assert "6 nm" in found["unpriced"]
+
+
+def test_an_estimate_has_joules(chipsim: Command) -> None:
+    found = chipsim(f"estimate decode --chip spad-h100 {DECODE} --json").json
+    assert found["energy_j"] == pytest.approx(sum(found["energy_parts_j"].values()))
+    assert found["energy_j"] == pytest.approx(found["power_w"] * found["latency_s"])
+    assert sum(row["energy_j"] for row in found["operators"]) == pytest.approx(
+        found["energy_j"]
+    )
+    assert (
+        f"{found['power_w']:.0f} W" in chipsim(f"estimate decode --chip spad-h100 {DECODE}").out
+    )
+
+
+def test_a_cap_slows_prefill_and_not_decode(chipsim: Command) -> None:
+    ratios = []
+    for phase, asked in (("prefill", PREFILL), ("decode", DECODE)):
+        command = f"estimate {phase} --chip spad-h100 {asked} --json"
+        free = chipsim(command).json
+        held = chipsim(f"{command} --power-cap 450").json
+        assert held["power_cap_w"] == 450
+        assert held["power_w"] <= 450
+        assert all(0.1 <= row["clock_fraction"] <= 1 for row in held["operators"])
+        ratios.append(held["latency_s"] / free["latency_s"])
+    assert ratios[0] > 1.08
+    assert ratios[1] < 1.001
+
+
+def test_a_cap_may_carry_its_unit(chipsim: Command) -> None:
+    gemm = "estimate gemm --chip h100-sxm -m 4096 -n 4096 -k 4096 --json"
+    plain, unit = (
+        chipsim(*gemm.split(), "--power-cap", text).json for text in ("450", "0.45 kW")
+    )
+    assert plain == unit
+    assert plain["clock_fraction"] < 1
+    unfused = chipsim(
+        "estimate attention --chip h100-sxm --batch 4 --q-heads 32 --head-dim 128 --query 512 "
+        "--context 2048 --unfused --power-cap 400 --json"
+    ).json
+    assert [row["power_cap_w"] for row in unfused["operators"]] == [400] * 3
+    text = chipsim(*gemm.replace("--json", "").split(), "--power-cap", "450").out
+    assert "under the cap" in text
+
+
+def test_a_volume_shares_the_design(chipsim: Command) -> None:
+    command = "cost h100-sxm --prices analysts-2026 --json"
+    none, many, few = (
+        chipsim(f"{command}{more}").json for more in ("", " --volume 1e6", " --volume 1e5")
+    )
+    assert none["design_cost_usd"] == 0
+    assert few["design_cost_usd"] == pytest.approx(10 * many["design_cost_usd"])
+    assert few["total_usd"] - none["total_usd"] == pytest.approx(few["design_cost_usd"])
+
+
+def test_a_book_is_shown(chipsim: Command) -> None:
+    assert "USD/GiB" in chipsim("show spad-2025").out
+    assert chipsim("show spad-2025 --json").json["kind"] == "prices"
+    path = LIBRARY / "prices" / "spad-2025.yaml"
+    assert chipsim("show", str(path), "--json").json["name"] == "spad-2025"
+
+
+def test_every_book_prices_a_chip(chipsim: Command) -> None:
+    for book in names("prices"):
+        priced = [
+            chip
+            for chip in names("chips")
+            if chipsim("cost", chip, "--prices", book, "--json").code == 0
+        ]
+        assert priced, book
+
+
+def test_prices_of_two_bases_need_force(chipsim: Command, tmp_path: Path) -> None:
+    text = (LIBRARY / "prices" / "spad-2025.yaml").read_text()
+    mixed = text.replace("  GDDR7:\n", "  GDDR7:\n    basis: street\n")
+    assert mixed != text
+    path = tmp_path / "mixed.yaml"
+    path.write_text(mixed)
+    ran = chipsim("cost", "spad-prefill", "--prices", str(path))
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "manufacturing, street" in ran.err
+    forced = chipsim("cost", "spad-prefill", "--prices", str(path), "--force", "--json").json
+    assert forced["basis"] == "mixed: manufacturing, street"
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("cost nothing", "unknown chip"),
+        ("cost spad-h100 --prices spad-2024", "did you mean spad-2025"),
+        ("cost mi210", "6 nm"),
+        (f"estimate decode --chip spad-h100 {DECODE} --power-cap 4x", "--power-cap: '4x'"),
+        (f"estimate decode --chip spad-h100 {DECODE} --power-cap -5", "--power-cap"),
+        (f"estimate decode --chip spad-h100 {DECODE} --power-cap 0", "a power above 0"),
+        (f"estimate decode --chip spad-h100 {DECODE} --power-cap 20", "80.5 W idle"),
+        (f"estimate decode --chip spad-h100 {DECODE} --power-cap nan", "--power-cap: 'nan'"),
+    ],
+)
+def test_one_line_says_what_is_wrong(chipsim: Command, command: str, told: str) -> None:
+    ran = chipsim(command)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert told in ran.err

@@ -1,0 +1,161 @@
+"""Joules: closed forms of each part, and how near power comes to what silicon draws."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chipsim.chip import Chip
+from chipsim.cost.energies import Energies
+from chipsim.cost.energy import PARTS, EnergyModel, energy, work
+from chipsim.errors import UnknownNameError
+from chipsim.ops.operators import AllReduce, Attention, Elementwise, Gemm, Norm
+from chipsim.ops.phase import Phase
+from chipsim.performance import PerformanceModel
+from chipsim.phases import estimate
+
+H100 = Chip.load("spad-h100")
+MODEL = EnergyModel(H100)
+TIMES = PerformanceModel(H100, "ideal")
+
+
+def test_a_multiply_accumulate_is_the_table() -> None:
+    # Ten Lessons, Table 2, 7 nm: 0.34 + 0.38 pJ in fp16; 4 nm takes 0.7 of it
+    assert MODEL.mac_joules("fp16") == pytest.approx(0.7 * 0.72e-12)
+    assert MODEL.record()["fp16_pj_per_flop"] == pytest.approx(0.252)
+    assert MODEL.record()["memory_pj_per_byte"] == pytest.approx(150 / 3352e9 * 1e12)
+
+
+def test_the_parts_of_a_product() -> None:
+    found = TIMES.estimate(Gemm("x", 1024, 512, 256))
+    asked = work(found, H100)
+    tiles_m = math.ceil(1024 / found.mapping["tm"])
+    tiles_n = math.ceil(512 / found.mapping["tn"])
+    assert found.mapping["split"] == 1
+    assert asked.macs == 1024 * 512 * 256
+    moved = 2 * (1024 * 256 * tiles_n + 256 * 512 * tiles_m + 1024 * 512)
+    assert asked.l2_bytes == moved
+    # 16 rows and 32 columns, each operand of two bytes enters at an edge
+    assert asked.sram_bytes == moved + asked.macs * (2 / 32 + 2 / 16)
+    parts = MODEL.operator(found).parts
+    dynamic = sum(parts[name] for name in ("arithmetic", "sram", "l2", "memory", "link"))
+    assert parts["overhead"] == pytest.approx(dynamic / 9)
+    assert parts["idle"] == pytest.approx(MODEL.power.idle_w * found.latency_s)
+
+
+def test_the_links_pay_for_both_ends() -> None:
+    found = TIMES.estimate(AllReduce("x", 1e9, 8))
+    parts = MODEL.operator(found).parts
+    assert parts["link"] == pytest.approx(2 * 7 / 8 * 1e9 * 8 * 6.5e-12)
+    assert parts["memory"] == parts["arithmetic"] == 0.0
+
+
+def test_decode_attention_reads_its_cache_once() -> None:
+    found = TIMES.estimate(Attention("x", 8, 32, 8, 128, query=1, context=4096))
+    assert work(found, H100).l2_bytes == pytest.approx(found.memory_bytes)
+
+
+def test_prefill_attention_reads_keys_once_per_tile_of_queries() -> None:
+    op = Attention("x", 1, 1, 1, 128, query=4096, context=4096)
+    found = TIMES.estimate(op)
+    keys = 4096 * 256 * 2
+    tiles = 4096 / found.mapping["rows"]
+    seen = op.pairs / 4096**2
+    assert work(found, H100).l2_bytes == pytest.approx(keys + keys * tiles * seen)
+
+
+def test_a_phase_is_the_sum_of_its_operators() -> None:
+    step = estimate(H100, "llama-3.1-8b", Phase.decode(4, 512), execution="ideal")
+    whole = energy(step, H100)
+    assert whole.parts.keys() == set(PARTS)
+    each = [(row.count, MODEL.operator(row.estimate).total_j) for row in step.rows]
+    assert whole.total_j == pytest.approx(sum(count * joules for count, joules in each))
+    assert whole.parts["idle"] == pytest.approx(MODEL.power.idle_w * step.latency_s)
+
+
+def sizes() -> st.SearchStrategy[int]:
+    return st.integers(1, 3000)
+
+
+@settings(max_examples=25)
+@given(m=sizes(), n=sizes(), k=sizes(), more=st.integers(2, 4))
+def test_no_part_is_negative_and_a_batch_costs_as_much_as_its_products(
+    m: int, n: int, k: int, more: int
+) -> None:
+    one = MODEL.operator(TIMES.estimate(Gemm("x", m, n, k)))
+    many = MODEL.operator(TIMES.estimate(Gemm("x", m, n, k, more)))
+    assert min(one.parts.values()) >= 0
+    assert many.parts["arithmetic"] == pytest.approx(more * one.parts["arithmetic"])
+    assert one.power_w > MODEL.power.idle_w
+    assert math.isfinite(one.total_j)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"), [("fp32", "fp16"), ("fp16", "bf16"), ("bf16", "fp8"), ("fp8", "nvfp4")]
+)
+def test_narrower_formats_take_less(wide: str, narrow: str) -> None:
+    energies = Energies.load()
+    assert energies.mac_joules(narrow, "4 nm") < energies.mac_joules(wide, "4 nm")
+
+
+@pytest.mark.parametrize(
+    ("chip", "dtype", "watts", "within"),
+    [
+        ("h100-sxm", "bf16", 700, 0.10),
+        ("a100-sxm", "bf16", 400, 0.10),
+        ("h200-sxm", "bf16", 700, 0.10),
+        ("h100-sxm", "fp8", 700, 0.10),
+    ],
+)
+def test_a_product_bound_by_compute_draws_near_the_stated_tdp(
+    chip: str, dtype: str, watts: float, within: float
+) -> None:
+    op = Gemm("x", 8192, 8192, 8192, 1, dtype, dtype, "bf16")
+    found = PerformanceModel(chip, "ideal").estimate(op)
+    assert energy(found, chip).power_w == pytest.approx(watts, rel=within)
+
+
+def test_decode_draws_what_was_measured_on_an_h200() -> None:
+    # arXiv 2605.11999: decode draws 137 to 300 W on an H200. The ideal machine reads memory
+    # faster than silicon does, so the power of one byte a second less is what compares.
+    step = estimate("spad-h100", "bloom-176b", Phase.decode(64, 1024), "tp=8")
+    assert 137 <= energy(step, "spad-h100").power_w <= 300
+
+
+def test_streaming_draws_memory_and_little_else() -> None:
+    found = TIMES.estimate(Elementwise("x", 10**9, "fp16", 1, 1, 1))
+    parts = MODEL.operator(found).parts
+    assert parts["memory"] > 3 * parts["arithmetic"]
+    assert parts["memory"] == pytest.approx(150 / 3352e9 * found.memory_bytes)
+
+
+def test_a_cut_clock_takes_the_square_of_its_supply() -> None:
+    cut = H100.scaled(clock=0.5)
+    slow = EnergyModel(cut, base=H100)
+    found = PerformanceModel(cut, "ideal").estimate(Gemm("x", 512, 512, 512))
+    floor = slow.energies.voltage.floor
+    assert slow.operator(found).parts["arithmetic"] == pytest.approx(
+        floor**2 * 512**3 * MODEL.mac_joules("fp16")
+    )
+
+
+def test_no_energy_for_a_format_is_one_line() -> None:
+    energies = Energies.load()
+    less = energies.model_copy(update={"mac": {"fp32": energies.mac["fp32"]}})
+    found = TIMES.estimate(Gemm("x", 64, 64, 64))
+    with pytest.raises(UnknownNameError, match="format in energies published 'fp16'"):
+        EnergyModel(H100, less).operator(found)
+
+
+def test_a_chip_without_arrays_multiplies_on_its_vector_units() -> None:
+    plain = H100.model_copy(
+        update={"core": H100.core.model_copy(update={"systolic_array": None})}
+    )
+    found = PerformanceModel(plain, "ideal").estimate(Gemm("x", 256, 256, 256))
+    asked = work(found, plain)
+    assert (asked.macs, asked.vector_flops) == (0.0, 2 * 256**3)
+    norm = PerformanceModel(plain, "ideal").estimate(Norm("x", 64, 4096))
+    assert EnergyModel(plain).operator(norm).total_j > 0
