@@ -82,7 +82,7 @@ def gemm_latencies(
     >>> seconds = gemm_latencies(["a100-sxm", "h100-sxm"], [[2048, 12288, 12288]],
     ...                          execution="ideal")
     >>> (seconds * 1e3).round(2).tolist()
-    [[2.02], [0.64]]
+    [[2.02], [0.66]]
     """
     models = _models(chips, execution)
     a, b, c = _three(formats)
