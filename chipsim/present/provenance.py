@@ -63,8 +63,17 @@ def precision_text(precision: Precision) -> str:
     >>> from chipsim import Precision
     >>> precision_text(Precision.parse("bf16")), precision_text(Precision(kv="fp8"))
     ('bf16', 'weights=fp16,activations=fp16,kv=fp8')
+    >>> precision_text(Precision(kv="nvfp4", kv_rotary="fp8"))
+    'weights=fp16,activations=fp16,kv=nvfp4,kv_rotary=fp8'
     """
     parts = (precision.weights, precision.activations, precision.kv)
-    if len(set(parts)) == 1:
-        return parts[0]
-    return "weights={},activations={},kv={}".format(*parts)
+    text = parts[0]
+    if len(set(parts)) > 1:
+        text = "weights={},activations={},kv={}".format(*parts)
+    elif precision.kv_rotary or precision.accumulate != "fp32":
+        text = f"weights={text},activations={text},kv={text}"
+    if precision.kv_rotary:
+        text += f",kv_rotary={precision.kv_rotary}"
+    if precision.accumulate != "fp32":
+        text += f",accumulate={precision.accumulate}"
+    return text
