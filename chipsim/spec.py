@@ -44,7 +44,8 @@ class Spec(BaseModel):
 
 def _one_line(error: ValidationError, where: str) -> ConfigError:
     first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
+    # A tag in angle brackets says which of several forms was read: no part of the file.
+    field = ".".join(str(part) for part in first["loc"] if not str(part).startswith("<"))
     kind, message = first["type"], first["msg"]
     if kind == "extra_forbidden":
         return ConfigError(where, field, first["input"], "no such key; check its spelling")

@@ -293,9 +293,7 @@ def _add_embedding(b: _Builder) -> str:
     tokens, model = b.phase.tokens, b.model
     # A learned position is a second row to read and to add.
     rows = 2 if model.position == "learned" else 1
-    lookup = Elementwise(
-        "embedding", tokens * model.hidden, b.activations, rows, 1, rows - 1
-    )
+    lookup = Elementwise("embedding", tokens * model.hidden, b.activations, rows, 1, rows - 1)
     last = b.add(lookup, "embedding", 1)
     if model.embedding_norm:
         last = b.add(b.norm("norm_embedding", tokens), "norm", 1, last)
