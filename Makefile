@@ -9,20 +9,26 @@ PY      := .venv/bin/python
 PYTEST  ?=
 
 # The main job: SPAD's two curves, prefill against memory bandwidth and decode
-# against cores, with the reference points of LLMCompass and the paper beside them.
-CUTS    := .venv/bin/chipsim cuts --chip spad-h100 --model bloom-176b --tp 8
+# against cores, under both blocks, with the paper and LLMCompass drawn beside.
+CUTS    := .venv/bin/chipsim cuts --chip spad-h100 --model bloom-176b --tp 8 --layers-only \
+	--execution llmcompass-tables --execution spad-figures
 PREFILL := --phase prefill --batch 2 --prompt 1024 --resource memory_bandwidth \
-	--values "1000 GB/s, 1500 GB/s, 2000 GB/s, 2500 GB/s, 3000 GB/s, 3352 GB/s"
+	--values "1000 GB/s, 1250 GB/s, 1500 GB/s, 2000 GB/s, 2500 GB/s, 3000 GB/s, \
+	3352 GB/s, 4000 GB/s"
 DECODE  := --phase decode --batch 64 --context 1024 --resource cores \
-	--values "44, 66, 88, 110, 132"
+	--values "44, 55, 66, 88, 108, 120, 132, 144, 160"
 
 .DEFAULT_GOAL := cuts
-.PHONY: cuts setup test lint types unit slow bench format lock dist clean help
+.PHONY: cuts figures setup test lint types unit slow bench format lock dist clean help
 
 cuts: setup ## run the main job (the default)
 	@mkdir -p results
 	$(CUTS) $(PREFILL) --out results/prefill-bandwidth.html
 	$(CUTS) $(DECODE) --out results/decode-cores.html
+
+figures: setup ## draw the pictures of the README again (needs Chromium)
+	$(CUTS) $(PREFILL) --out docs/figures/prefill-bandwidth.png
+	$(CUTS) $(DECODE) --out docs/figures/decode-cores.png
 
 test: lint types unit ## style, types, contracts and tests
 

@@ -56,7 +56,7 @@ def load(kind: str, name: str) -> tuple[dict[str, Any], Path]:
     """
     path = locate(kind, name)
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe loader, in C where there is one
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         line = " ".join(str(error).split())[:120]
         raise ConfigError(path.name, "", line, "a YAML mapping") from None

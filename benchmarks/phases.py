@@ -15,7 +15,7 @@ from chipsim.performance import PerformanceModel
 from chipsim.phases import PhaseModel, estimate
 
 if TYPE_CHECKING:
-    from chipsim.estimate import PhaseEstimate
+    from chipsim.estimates import PhaseEstimate
 
 BLOCK = Execution.load("ideal").model_copy(
     update={

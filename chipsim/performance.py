@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipsim.chip import Chip
 from chipsim.errors import ConfigError, InfeasibleError
-from chipsim.estimate import Bound, Estimate, OperatorRow
+from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution
 from chipsim.kernels.attention import AttentionShape, attention_search
 from chipsim.kernels.collective import FULLY_CONNECTED, RING, all_reduce_seconds

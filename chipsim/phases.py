@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from chipsim.errors import InfeasibleError
-from chipsim.estimate import PhaseEstimate
+from chipsim.estimates import PhaseEstimate
 from chipsim.memory import check_fits
 from chipsim.ops.graph import Phase, phase_graph
 from chipsim.ops.model import ModelSpec

@@ -128,3 +128,9 @@ def test_wheel_holds_every_module_and_data_file(tmp_path: Path) -> None:
         if path.is_relative_to(ROOT / folder)
     }
     assert shipped == expected
+
+
+def test_no_public_name_is_hidden_by_a_module() -> None:
+    """Importing ``chipsim.estimate`` the module would overwrite the function of that name."""
+    modules = {path.stem for path in (ROOT / "chipsim").iterdir()}
+    assert not modules & set(chipsim.__all__)

@@ -16,7 +16,7 @@ from chipsim.ops.graph import Phase
 from chipsim.phases import PhaseModel, estimate
 
 if TYPE_CHECKING:
-    from chipsim.estimate import PhaseEstimate
+    from chipsim.estimates import PhaseEstimate
 
 
 def bloom(

@@ -13,6 +13,7 @@ from chipsim.errors import ChipsimError, UnknownNameError
 from chipsim.explore.compare import Comparison, ComparisonRow
 from chipsim.explore.reasons import Side
 from chipsim.ops.graph import layer_graph
+from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
 from chipsim.validation.cases import LABELS, NODES, Judge, LayerCase
 from chipsim.validation.references import reference_cases
@@ -63,7 +64,7 @@ def compare_reference(
     ChipsimError
         It has no such layer; the nearest that it has are named.
     """
-    case = _case(list(_layers(run)), chip, model, phase, tp, str(run))
+    case = _case(list(_layers(run)), chip, ModelSpec.load(model), phase, tp, str(run))
     judged = Judge(execution).model(case.subject, case.launch)
     sides = _sides(case, judged)
     rows = tuple(
@@ -86,7 +87,7 @@ def _layers(run: str | Path) -> Iterable[LayerCase]:
 
 
 def _case(
-    cases: list[LayerCase], chip: str, model: str, phase: Phase, tp: int, run: str
+    cases: list[LayerCase], chip: str, model: ModelSpec, phase: Phase, tp: int, run: str
 ) -> LayerCase:
     alike = [
         case
@@ -99,7 +100,7 @@ def _case(
     near = sorted(alike, key=lambda case: _distance(case.phase, phase))[:4]
     known = "; ".join(case.shape for case in near) or "none of that chip, model and phase"
     raise ChipsimError(
-        f"{run}: no {phase.kind} layer of {model} on {chip} with batch {phase.batch}, "
+        f"{run}: no {phase.kind} layer of {model.name} on {chip} with batch {phase.batch}, "
         f"context {phase.context}, tp {tp}; it has {known}"
     )
 
@@ -108,8 +109,12 @@ def _whole(case: LayerCase) -> bool:
     return not (case.subject.cores or case.subject.memory_bandwidth) and case.subject.arrays
 
 
-def _about(case: LayerCase, chip: str, model: str) -> bool:
-    return case.subject.chip == chip and case.model.name == model
+def _about(case: LayerCase, chip: str, model: ModelSpec) -> bool:
+    """Whether a case is of the chip and of the same layer; files name no model."""
+    return case.subject.chip == chip and all(
+        getattr(case.model, size) == getattr(model, size)
+        for size in ("hidden", "heads", "kv_heads", "intermediate")
+    )
 
 
 def _distance(a: Phase, b: Phase) -> float:

@@ -17,6 +17,9 @@ SETTINGS: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
 
+FIRST = ("chips", "models", "executions", "show", "estimate", "memory", "cuts", "compare")
+"""Commands in the order of help; the others follow."""
+
 
 def command() -> Callable[..., Any]:
     """The whole command line, ready to be called with arguments."""
@@ -32,7 +35,11 @@ def command() -> Callable[..., Any]:
     app.command("calibrate")(validate.calibrate)
     app.add_typer(_imports(), name="import")
     app.command("doctor")(doctor.doctor)
-    return cast(Callable[..., Any], typer.main.get_command(app))
+    group = typer.main.get_command(app)
+    known: dict[str, Any] = getattr(group, "commands")  # noqa: B009 - a group has it
+    in_order = {name: known.pop(name) for name in FIRST}
+    known.update(in_order | {name: known.pop(name) for name in list(known)})
+    return cast(Callable[..., Any], group)
 
 
 def _estimates() -> typer.Typer:

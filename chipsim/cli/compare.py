@@ -64,7 +64,7 @@ def compare(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare two runs of a phase operator by operator, and say why they differ."""
+    """Two runs operator by operator, and why they differ."""
     if out is not None and Path(out).suffix not in ENDINGS:
         raise ConfigError("--out", "", Path(out).name, f"a name ending in {', '.join(ENDINGS)}")
     asked = read_phase(phase, batch, prompt, context)

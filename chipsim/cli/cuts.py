@@ -82,7 +82,9 @@ def cuts(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Slowdown of a phase against what is left of one resource, or of two.
+    """Slowdown of a phase when a chip loses a resource.
+
+    Two resources give the grid of both.
 
     --values and --fractions go with the --resource in the same place.
     """

@@ -7,7 +7,7 @@ from chipsim.cli.output import emit, show
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Versions, compiled kernels, threads, and whether pictures can be written."""
+    """Versions, compiled kernels, threads, pictures."""
     from chipsim.present.installation import installation
 
     found = installation()

@@ -22,7 +22,7 @@ from chipsim.cli.output import emit, show
 from chipsim.errors import ChipsimError, ConfigError
 
 if TYPE_CHECKING:
-    from chipsim.estimate import PhaseEstimate
+    from chipsim.estimates import PhaseEstimate
     from chipsim.ops.operators import Operator
     from chipsim.ops.phase import Phase
     from chipsim.ops.precision import Precision

@@ -25,7 +25,7 @@ def models(as_json: AsJson = False) -> None:
 
 
 def executions(as_json: AsJson = False) -> None:
-    """List the execution blocks: physical factors, and what they were fitted to."""
+    """List the execution blocks and what each was fitted to."""
     from chipsim.present.library import execution_rows, executions_table
 
     _listed(execution_rows(), executions_table, as_json)
@@ -42,7 +42,7 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name or a YAML file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show a chip, a model or an execution block with its units and sources."""
+    """Show a chip, a model or a block, with sources."""
     from chipsim.present.library import look_up, shown
 
     found = look_up(name)

@@ -24,7 +24,10 @@ def memory(
     ] = 0.9,
     as_json: AsJson = False,
 ) -> None:
-    """Weights and KV of a model in each chip; not fitting is a result, not an error."""
+    """Weights and KV of a model in the memory of each chip.
+
+    A model that does not fit is a result, not an error.
+    """
     from chipsim.chip import Chip
     from chipsim.memory import memory_plan
     from chipsim.ops.model import ModelSpec

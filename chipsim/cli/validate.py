@@ -30,7 +30,7 @@ def validate(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Errors of our estimates against reference figures, suite by suite."""
+    """Errors of estimates against reference figures."""
     from chipsim.validation import validate as judge
 
     if out is not None and Path(out).suffix not in ENDINGS:
@@ -75,7 +75,7 @@ def calibrate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit an execution block again from its reference tables."""
+    """Fit an execution block again from its tables."""
     from chipsim.validation.calibrate import calibrate as fit_again
 
     result = fit_again(block, data, out)

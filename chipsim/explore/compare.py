@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from chipsim.errors import ConfigError, UnknownNameError
-from chipsim.estimate import OperatorRow, PhaseEstimate
+from chipsim.estimates import OperatorRow, PhaseEstimate
 from chipsim.explore.reasons import PARTS, Side, why
 from chipsim.explore.setup import Setup, resolve
 from chipsim.ops.checks import positive

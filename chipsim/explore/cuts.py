@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from chipsim.chip import Chip
-    from chipsim.estimate import OperatorRow, PhaseEstimate
+    from chipsim.estimates import OperatorRow, PhaseEstimate
     from chipsim.execution import Execution
     from chipsim.ops.model import ModelSpec
     from chipsim.ops.parallelism import Parallelism

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from chipsim.estimate import OperatorRow
+    from chipsim.estimates import OperatorRow
 
 PARTS = ("launch", "compute", "memory", "reduction", "link")
 """What a latency is made of; they add up to it."""

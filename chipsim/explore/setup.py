@@ -21,7 +21,7 @@ from chipsim.performance import PerformanceModel
 from chipsim.phases import PhaseModel
 
 if TYPE_CHECKING:
-    from chipsim.estimate import PhaseEstimate
+    from chipsim.estimates import PhaseEstimate
 
 Batch = Literal["fixed", "max"]
 

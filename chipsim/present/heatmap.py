@@ -39,20 +39,16 @@ def heatmap(run: CutsResult) -> go.Figure:
             reversescale=largest,
             xgap=2,
             ygap=2,
-            colorbar={
-                "title": {"text": "relative tokens/s" if largest else "slowdown"},
-                "orientation": "h",
-                "thickness": 12,
-                "y": 1.02,
-                "yanchor": "bottom",
-            },
+            showscale=False,  # each cell holds its value
         )
     )
+    cells_are = "tokens/s relative to the uncut chip" if largest else "slowdown"
+    under = f"{subtitle(run)} · cells: {cells_are}"
     figure.update_layout(
         template=template(),
-        height=max(420, 240 + 48 * len(ys)),
-        title={"text": headline(run), "subtitle": {"text": subtitle(run)}},
-        meta={"headline": headline(run), "subtitle": subtitle(run)},
+        height=max(360, 170 + 48 * len(ys)),
+        title={"text": headline(run), "subtitle": {"text": under}},
+        meta={"headline": headline(run), "subtitle": under},
     )
     figure.update_xaxes(title_text=first.name, type="category")
     figure.update_yaxes(title_text=second.name, type="category", showgrid=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chipsim.errors import ChipsimError, ConfigError
 from chipsim.explore.store import write_whole
@@ -34,6 +35,9 @@ th {{ border-bottom: 1px solid {MUTED}; font-weight: 600; }}
 
 CONFIG = {"displaylogo": False, "responsive": True, "displayModeBar": False}
 
+WIDTH = 1100
+"""Pixels of a picture, before it is doubled for sharp print."""
+
 Rows = Sequence[Sequence[str]]
 """A table of text, its first line the names of the columns."""
 
@@ -57,7 +61,11 @@ def page(figure: go.Figure, rows: Rows = (), notes: Sequence[str] = ()) -> str:
     meta = inner.layout.meta or {}
     inner.update_layout(title=None)
     body = inner.to_html(
-        full_html=False, include_plotlyjs=True, config=CONFIG, default_width="100%"
+        full_html=False,
+        include_plotlyjs=True,
+        config=CONFIG,
+        default_width="100%",
+        div_id="figure",  # a random one would make every file differ
     )
     title, lead = (_unbroken(meta.get(key, "")) for key in ("headline", "subtitle"))
     below = "".join(f"<p>{escape(note)}</p>\n" for note in notes)
@@ -126,16 +134,10 @@ def picture(figure: go.Figure, kind: str) -> bytes:
         ) from None
     import plotly.graph_objects as go
 
-    fixed = go.Figure(figure)
-    # On a page title and legend are apart; here one is above the other.
-    above = 72 + 24 * (len(fixed.data) // 4 if figure.layout.showlegend is not False else 0)
-    fixed.update_layout(
-        margin={"t": above + 24, "l": 64, "r": 32},
-        title={"yref": "container", "y": 0.985, "yanchor": "top"},
-    )
-    height = (figure.layout.height or 600) + above
+    fixed, height = go.Figure(figure), _height(figure)
+    fixed.update_layout(_picture_layout(figure, height))
     try:
-        image: bytes = fixed.to_image(format=kind, width=1100, height=height, scale=2)
+        image: bytes = fixed.to_image(format=kind, width=WIDTH, height=height, scale=2)
     except Exception as error:
         if "chrome" not in str(error).lower():
             raise
@@ -144,3 +146,24 @@ def picture(figure: go.Figure, kind: str) -> bytes:
             "install one, or write .html"
         ) from None
     return image
+
+
+def _room_above(figure: go.Figure) -> int:
+    """Pixels for the title and a legend below it."""
+    entries = len([trace for trace in figure.data if trace.type == "scatter"])
+    return 70 + 22 * math.ceil(entries / 3)
+
+
+def _height(figure: go.Figure) -> int:
+    below: int = figure.layout.height or 600
+    return below + _room_above(figure)
+
+
+def _picture_layout(figure: go.Figure, height: int) -> dict[str, Any]:
+    """On a page title and legend are apart; in a picture one is above the other."""
+    title = {"x": 16 / WIDTH, "xref": "container", "y": 1 - 18 / height, "yanchor": "top"}
+    size = 19 if len(figure.layout.title.text or "") < 80 else 16
+    return {
+        "margin": {"t": _room_above(figure) + 24, "l": 64, "r": 32},
+        "title": title | {"yref": "container", "font": {"size": size}},
+    }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from chipsim.present.provenance import plan_text, precision_text
 
 if TYPE_CHECKING:
-    from chipsim.estimate import Estimate, PhaseEstimate
+    from chipsim.estimates import Estimate, PhaseEstimate
     from chipsim.explore.compare import Comparison
     from chipsim.explore.cuts import CutsResult
     from chipsim.memory import MemoryPlan

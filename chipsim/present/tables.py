@@ -252,9 +252,13 @@ def _signed(value: float) -> str:
 
 def validation_table(frame: pd.DataFrame) -> Table:
     """Errors by suite and chip, of one suite by operator too; the rest is in ``--json``."""
-    several = frame["suite"].nunique() > 1
-    head, *body = validation_cells(frame[frame["operator"] == "all"] if several else frame)
-    made = table(head, body, text_columns=3)
+    ours = {suite for suite in frame["suite"] if not suite.endswith("-llmcompass")}
+    cells, text_columns = validation_cells(frame), 3
+    if len(ours) > 1:
+        cells = [row[:2] + row[3:] for row in cells if row[2] in ("operator", "all")]
+        text_columns = 2
+    head, *body = cells
+    made = table(head, body, text_columns=text_columns)
     for column in made.columns:
         column.no_wrap = True
     return made

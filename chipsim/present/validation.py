@@ -38,8 +38,10 @@ def validation_figure(result: ValidationResult) -> go.Figure:
     for width, shade in BANDS:
         figure.add_hrect(1 - width, 1 + width, fillcolor=shade, line_width=0, layer="below")
     figure.add_hline(1.0, line={"color": MUTED, "width": 1})
-    for index, (suite, rows) in enumerate(timed.groupby("suite", sort=False)):
-        figure.add_trace(_suite(str(suite), rows, LINES[index % len(LINES)], index))
+    suites = sorted(timed["suite"].unique(), key=lambda name: name.endswith(THEIRS))
+    for index, suite in enumerate(suites):
+        rows = timed[timed["suite"] == suite]
+        figure.add_trace(_suite(suite, rows, LINES[index % len(LINES)], index))
     title = validation_headline(result)
     subtitle = f"{len(timed)} figures in seconds · shaded: 10 % and 25 %"
     figure.update_layout(

@@ -180,7 +180,7 @@ def test_formats_reach_their_tensors() -> None:
     assert ops["up"] == Gemm("up", 64, 7168, 14336, 1, bf16, fp8, bf16)
     assert ops["scores"] == Gemm("scores", 1, 1024, 128, 64 * 14, bf16, "int8", bf16, False)
     assert ops["softmax"].bytes == 2 * 4 * 64 * 14 * 1024
-    assert ops["residual_mlp"].bytes == 3 * 4 * 64 * 14336
+    assert ops["residual_mlp"].bytes == 3 * 2 * 64 * 14336
     assert ops["all_reduce_mlp"].bytes == 2 * 64 * 14336
 
 
