@@ -10,16 +10,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chipsim.chip import Chip
-from chipsim.errors import ConfigError, InfeasibleError
+from chipsim.errors import InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution
 from chipsim.kernels.attention import AttentionShape, attention_search
-from chipsim.kernels.collective import FULLY_CONNECTED, RING, all_reduce_seconds
 from chipsim.kernels.gemm import RESIDENT, Shape, evaluate, search
 from chipsim.kernels.vector import vector_cost
 from chipsim.machine import machine_record
+from chipsim.network import collective_estimate
 from chipsim.ops.formats import get_format
-from chipsim.ops.operators import AllReduce, Attention, Gemm, Operator
+from chipsim.ops.operators import Attention, Collective, Gemm, Operator
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -84,8 +84,8 @@ class PerformanceModel:
             return self._gemm(operator)
         if isinstance(operator, Attention):
             return self._attention(operator)
-        if isinstance(operator, AllReduce):
-            return self._all_reduce(operator)
+        if isinstance(operator, Collective):
+            return collective_estimate(operator, self.chip, self.execution, self._record)
         return self._vector(operator)
 
     def _gemm(self, op: Gemm) -> Estimate:
@@ -144,32 +144,6 @@ class PerformanceModel:
         kept = getattr(self.execution.kernels.row_buffer, op.kind)
         row = op.columns * get_format(op.format).bytes
         return 1 if kept is None or row <= kept else PASSES[op.kind]
-
-    def _all_reduce(self, op: AllReduce) -> Estimate:
-        machine = self.chip.machine
-        if op.chips > machine.chips:
-            raise InfeasibleError(
-                f"{self.chip.name}: an all-reduce over {op.chips} chips; its machine has "
-                f"{machine.chips}"
-            )
-        if op.chips > 1 and self.chip.link is None:
-            raise ConfigError(self.chip.name, "link", None, "links, to run on several chips")
-        topology = RING if machine.topology == "ring" else FULLY_CONNECTED
-        link = all_reduce_seconds(self._record, float(op.bytes), op.chips, topology)
-        launch = self.execution.launch.collective if op.chips > 1 else 0.0
-        least = 2.0 * (op.chips - 1) / op.chips * op.bytes
-        bound: Bound = "overhead" if launch > link else "link"
-        peak = self.chip.link_bandwidth
-        return Estimate(
-            op,
-            launch + link,
-            bound,
-            0.0,
-            least,
-            least / peak if op.chips > 1 else 0.0,
-            {"launch": launch, "link": link},
-            {},
-        )
 
     def _macs(self, format_name: str) -> float:
         has_arrays = self.chip.core.systolic_array is not None

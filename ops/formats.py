@@ -96,7 +96,7 @@ def get_format(name: str) -> Format:
     try:
         return FORMATS[name]
     except (KeyError, TypeError):
-        made = _open_format(name) if isinstance(name, str) else None
+        made = _open_format(str(name))
     if made is None:
         raise UnknownNameError("format", str(name), FORMATS)
     return made

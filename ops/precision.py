@@ -49,6 +49,8 @@ class Precision(Spec):
     accumulate: Annotated[str, AfterValidator(_summed)] = "fp32"
     kv_rotary: TensorFormat | None = None
     """Rotary part of a cached MLA row; as ``kv`` unless given."""
+    kv_indexer: TensorFormat | None = None
+    """Cached keys of an indexer of sparse attention; as ``kv`` unless given."""
 
     @classmethod
     def parse(cls, text: str) -> Precision:

@@ -25,6 +25,10 @@ KINDS = {
     "link.latency": "time",
     "link.header": "capacity",
     "link.payload": "capacity",
+    "machine.scale_out.bandwidth": "bandwidth",
+    "machine.scale_out.latency": "time",
+    "machine.scale_out.header": "capacity",
+    "machine.scale_out.payload": "capacity",
     "die_area": "area",
     "tdp": "power",
 }

@@ -70,10 +70,11 @@ def precision_text(precision: Precision) -> str:
     text = parts[0]
     if len(set(parts)) > 1:
         text = "weights={},activations={},kv={}".format(*parts)
-    elif precision.kv_rotary or precision.accumulate != "fp32":
+    rest = {
+        name: getattr(precision, name)
+        for name in ("kv_rotary", "kv_indexer", "accumulate")
+        if getattr(precision, name) not in (None, "fp32")
+    }
+    if rest and "=" not in text:
         text = f"weights={text},activations={text},kv={text}"
-    if precision.kv_rotary:
-        text += f",kv_rotary={precision.kv_rotary}"
-    if precision.accumulate != "fp32":
-        text += f",accumulate={precision.accumulate}"
-    return text
+    return ",".join([text, *(f"{name}={value}" for name, value in rest.items())])
