@@ -102,7 +102,7 @@ class PerformanceModel:
         chosen = mapping._asdict() | {
             "resident": RESIDENT[mapping.resident],
             "active_cores": int(cost.active),
-            "mappings": covered,
+            "mappings": int(covered),
         }
         fed = cost.l2 > cost.arithmetic
         return self._result(op, parts, cost.traffic, chosen, compute_format, cost.active, fed)

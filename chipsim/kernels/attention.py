@@ -203,8 +203,7 @@ def best_tile(
             reduction = 0.0
             if split > 1 and shape.softmax:
                 partial = 2.0 * split * outputs * ACCUMULATOR_BYTES
-                rate = machine.l2_bandwidth
-                reduction = partial / (bandwidth if math.isinf(rate) else rate)
+                reduction = partial / machine.l2_bandwidth
             written = outputs / (shape.value_dim + 2.0) * shape.value_dim * shape.q_bytes
             stores = (written + shape.score_bytes) / bandwidth
             loads = (q_and_o - written) / bandwidth

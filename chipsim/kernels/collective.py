@@ -16,8 +16,9 @@ LLMCompass (ISCA 2024); the two levels as in Horovod's hierarchical all-reduce (
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from chipsim.kernels.jit import inline, kernel
 
@@ -35,7 +36,7 @@ ALGORITHMS = ("direct", "ring", "hierarchical")
 @inline
 def wire_bytes(machine: Record, share: float) -> float:
     """Bytes on the wire for a message: payload and a header for each packet."""
-    return share + math.ceil(share / machine.link_payload) * machine.link_header
+    return float(share + np.ceil(share / machine.link_payload) * machine.link_header)
 
 
 @kernel
@@ -93,7 +94,7 @@ def far_seconds(machine: Record, share: float, peers: int) -> float:
     """Every chip sends one share to each of ``peers`` chips of other nodes."""
     if peers <= 0:
         return 0.0
-    packets = math.ceil(share / machine.out_payload)
+    packets = np.ceil(share / machine.out_payload)
     sent = peers * (share + packets * machine.out_header)
     return machine.out_latency + sent / machine.out_bandwidth
 

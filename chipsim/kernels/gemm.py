@@ -101,7 +101,7 @@ class Cost(NamedTuple):
     hidden: float  # part of ``memory`` that runs behind ``core``
     reduction: float
     traffic: float  # bytes over the memory interface
-    active: float  # cores with work
+    active: float  # cores that draw from memory
     bandwidth: float  # joined, bytes/s
 
 
@@ -204,10 +204,14 @@ def cut(
     buffers: int,
     passes: int,
 ) -> Tile:
-    """Cut a product into tiles: waves of them over the cores, and what each pulls from L2."""
+    """Cut a product into tiles: waves of them over the cores, and what each pulls from L2.
+
+    Where tiles are fewer than cores, their columns are dealt to the idle ones, so every core
+    with an output to compute draws from memory: one more row can only add work.
+    """
     tiles_m, tiles_n = ceil_div(shape.m, tm), ceil_div(shape.n, tn)
     tiles = float(shape.batch) * tiles_m * tiles_n
-    waves = math.ceil(tiles * split / machine.cores)
+    waves = np.ceil(tiles * split / machine.cores)  # math.ceil would overflow an int
     seconds = tile_seconds(machine, shape, tm, tn, passes, tk, ceil_div(shape.k, split))
     panels = (tm * shape.a_bytes + tn * shape.b_bytes) * shape.k
     return Tile(
@@ -220,7 +224,7 @@ def cut(
         tiles_n,
         waves * seconds,
         tiles * panels / machine.l2_bandwidth,
-        min(tiles * split, machine.cores),
+        min(float(shape.batch) * shape.m * shape.n * split, machine.cores),
     )
 
 
@@ -253,9 +257,7 @@ def joined(
         core, hidden = tile.arithmetic + l2, 0.0
     reduction = 0.0
     if tile.split > 1:
-        partial = 2.0 * tile.split * outputs * ACCUMULATOR_BYTES
-        rate = machine.l2_bandwidth
-        reduction = partial / (bandwidth if math.isinf(rate) else rate)
+        reduction = 2.0 * tile.split * outputs * ACCUMULATOR_BYTES / machine.l2_bandwidth
     return Cost(
         memory + core - hidden + reduction,
         core,

@@ -106,7 +106,7 @@ def grouped_tile(
         tiles_n,
         waves * per_tile,
         tiles * panels / machine.l2_bandwidth,
-        min(tiles * split, machine.cores),
+        min(outputs * split, machine.cores),
     )
 
 

@@ -30,16 +30,13 @@ def latency(m: Any, s: Shape, point: Point) -> float:
     a = s.batch * s.m * s.k * s.a_bytes * a_times
     b = s.batch * s.k * s.n * s.b_bytes * b_times
     c = s.batch * s.m * s.n * s.c_bytes
-    draw = min(tiles * split, m.cores) * m.core_draw
+    draw = min(s.batch * s.m * s.n * split, m.cores) * m.core_draw
     per_byte = math.hypot(1 / m.memory_bandwidth, 1 / draw)
     pulled = tiles * s.k * (tm * s.a_bytes + tn * s.b_bytes)
     l2 = (a + b if m.multicast else pulled) / m.l2_bandwidth
     reduction = 0.0
     if split > 1:
-        partial = 2 * split * s.batch * s.m * s.n * 4
-        reduction = (
-            partial * per_byte if math.isinf(m.l2_bandwidth) else partial / m.l2_bandwidth
-        )
+        reduction = 2 * split * s.batch * s.m * s.n * 4 / m.l2_bandwidth
     memory = (a + b + c) * per_byte
     if buffers == 1:
         return float(memory + arithmetic + l2 + reduction)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from chipsim.kernels.attention import AttentionShape, attention_search
@@ -92,9 +92,19 @@ def test_more_of_anything_is_never_slower(
 def test_more_work_is_never_faster(
     fields: dict[str, float], shape: Shape, name: str, extra: int
 ) -> None:
+    # With fewer outputs than cores one more lets another core draw from memory.
+    assume(shape.batch * shape.m * shape.n >= fields["cores"])
     chip = machine(**fields)
     larger = shape._replace(**{name: getattr(shape, name) + extra})
     assert search(chip, larger)[1] >= search(chip, shape)[1] * (1 - 1e-9)
+
+
+def test_huge_products_do_not_overflow() -> None:
+    size = 10**15 - 1
+    shape = Shape(size, size, size, 1, 2.0, 2.0, 2.0, 1.0, True)
+    latency = search(machine(), shape)[1]
+    peak = 2.0 * 8 * 4 * 16 * 16 * 1e9
+    assert 2.0 * float(size) ** 3 / peak <= latency < math.inf
 
 
 @settings(max_examples=150)
