@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from chipsim.errors import ChipsimError
 from chipsim.importers.document import Document
 from chipsim.importers.hf_attention import head_sizes, mixers
+from chipsim.importers.hf_blocks import searched_layers
 from chipsim.importers.hf_fields import MOST_LAYERS, Fields
 from chipsim.importers.hf_kinds import Mlp, layer_fields
 from chipsim.importers.hf_layers import MIXERS, attention_kinds, expert_layers, single_blocks
 from chipsim.importers.hf_mlp import activation, dense_width, expert_count, expert_part
-from chipsim.importers.hf_quantization import Hint, precision_hint
+from chipsim.importers.hf_quantization import Hint, name_doubts, precision_hint
 from chipsim.importers.hf_source import (
     find_architecture,
     language_model,
@@ -78,16 +79,28 @@ def import_model(path: str | Path) -> Imported:
     name, traits, unknown = find_architecture(document, prefix)
     _refuse(document, traits, name)
     fields = Fields(document, prefix, traits.defaults)
-    warnings = [f"unknown architecture {name}: read as a decoder like Llama"] if unknown else []
+    warnings = []
+    if unknown:
+        traits = _guessed(fields, traits)
+        shape = "gated" if traits.gated else "plain"
+        warnings.append(
+            f"unknown architecture {name}: read as a dense decoder, MLP {shape}"
+        )
     hint = precision_hint(fields, quantization_beside(file))
     model = _model(fields, traits, model_name(file), name, hint)
     warnings += _remarks(document, fields, traits) + hint.warnings
+    warnings += name_doubts(model.name, hint)
     return Imported(model, name, hint.precision(), tuple(warnings))
 
 
 def _refuse(document: Document, traits: Architecture, name: str) -> None:
     if traits.refused is not None:
         raise ChipsimError(f"{document.name}: {name} cannot be imported: {traits.refused}")
+
+
+def _guessed(fields: Fields, traits: Architecture) -> Architecture:
+    """Traits of an unknown architecture: an MLP is gated where its function is SiLU."""
+    return traits.model_copy(update={"gated": activation(fields, traits) == "silu"})
 
 
 def _refuse_keys(fields: Fields, traits: Architecture) -> None:
@@ -108,7 +121,7 @@ def _model(
     fields: Fields, traits: Architecture, name: str, architecture_name: str, hint: Hint
 ) -> ModelSpec:
     _refuse_keys(fields, traits)
-    layers = fields.whole("layers", MOST_LAYERS)
+    layers = _layer_count(fields)
     sizes = head_sizes(fields)
     content: dict[str, Any] = {
         "name": name,
@@ -130,6 +143,14 @@ def _model(
     return ModelSpec.read(content, fields.file)
 
 
+def _layer_count(fields: Fields) -> int:
+    """Layers; newer files of Nemotron-H give only their list."""
+    blocks = fields.items("layers_block_type")
+    if blocks and not fields.has("layers"):
+        return fields.checked("layers_block_type", len(blocks), MOST_LAYERS)
+    return fields.whole("layers", MOST_LAYERS)
+
+
 def _head_fields(fields: Fields, sizes: Heads) -> dict[str, Any]:
     if fields.has("kv_lora_rank"):
         return {}
@@ -138,7 +159,7 @@ def _head_fields(fields: Fields, sizes: Heads) -> dict[str, Any]:
 
 def _width(fields: Fields, traits: Architecture) -> dict[str, Any]:
     width = dense_width(fields, traits)
-    if width is None and not expert_count(fields):
+    if width is None and not expert_count(fields) and not fields.has("block_configs"):
         raise fields.wrong(fields.find("intermediate")[0], None, "the key is required")
     return {} if width is None else {"intermediate": width}
 
@@ -147,6 +168,9 @@ def _layers(
     fields: Fields, traits: Architecture, layers: int, sizes: Heads
 ) -> tuple[list[Part | None], list[Mlp]]:
     """Mixer and MLP of every layer; None where a layer has none."""
+    searched = searched_layers(fields, layers, sizes)
+    if searched is not None:
+        return searched
     experts = expert_part(fields, traits) if expert_count(fields) else None
     dense: Part = {"kind": "dense"}
     if traits.single_parts or fields.has("hybrid_override_pattern"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from chipsim.importers.hf_formats import format_of
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 
     from chipsim.importers.hf_fields import Fields
 
+LOW_BITS = re.compile(
+    r"(?:^|[-_.])(fp8|fp4|nvfp4|mxfp4|int4|int8|awq|gptq|w4a16|w8a8)(?:$|[-_.])"
+)
+"""Formats that models are named after."""
 USUAL = "bf16"
 """What a configuration without a dtype is taken to be."""
 
@@ -50,6 +55,14 @@ def precision_hint(fields: Fields, beside: dict[str, Any] | None = None) -> Hint
     if block:
         _apply(hint, block, fields)
     return hint
+
+
+def name_doubts(name: str, hint: Hint) -> list[str]:
+    """A warning where a model's name tells a format that its files do not."""
+    found = LOW_BITS.search(name)
+    if found is None or hint.quantized:
+        return []
+    return [f"the name says {found[1]}, no quantization block does: {hint.weights} is taken"]
 
 
 def _apply(hint: Hint, block: dict[str, Any], fields: Fields) -> None:

@@ -93,7 +93,9 @@ def _type_of_class(name: str) -> str:
 
 def quantization_beside(file: Path) -> dict[str, Any] | None:
     """The quantization of ``hf_quant_config.json`` beside the file."""
-    beside = file.parent / "hf_quant_config.json"
-    if file.name != "config.json" or not beside.is_file():
+    if not file.name.endswith("config.json"):
+        return None
+    beside = file.with_name(file.name.removesuffix("config.json") + "hf_quant_config.json")
+    if not beside.is_file():
         return None
     return Fields(Document(beside)).mapping("quantization")
