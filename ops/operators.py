@@ -19,7 +19,11 @@ from chipsim.ops.collectives import (
     ReduceScatter,
     SendRecv,
 )
+from chipsim.ops.experts import GroupedGemm
 from chipsim.ops.formats import get_format
+from chipsim.ops.latent import Indexer, LatentAttention
+from chipsim.ops.pairs import attention_pairs
+from chipsim.ops.recurrence import Recurrence
 from chipsim.ops.vector import Activation, Elementwise, Norm, Softmax
 
 __all__ = [
@@ -31,12 +35,17 @@ __all__ = [
     "Collective",
     "Elementwise",
     "Gemm",
+    "GroupedGemm",
+    "Indexer",
     "Kind",
+    "LatentAttention",
     "Norm",
     "Operator",
+    "Recurrence",
     "ReduceScatter",
     "SendRecv",
     "Softmax",
+    "attention_pairs",
 ]
 
 
@@ -173,16 +182,3 @@ class Attention(Operator):
         q = self.query * self.q_heads * width * get_format(self.q_format).bytes
         kv = self.keys * self.kv_heads * width * get_format(self.kv_format).bytes
         return self.batch * (q + kv)
-
-
-def attention_pairs(query: int, context: int, causal: bool = True, window: int = 0) -> int:
-    """Pairs (query, seen token) of the last ``query`` of ``context`` tokens.
-
-    A chunk of c tokens after p gives c p + c (c + 1) / 2, so chunks add up to the
-    whole. With a window, queries beyond the first ``window`` tokens see ``window``.
-    """
-    if not causal:
-        return query * context
-    before = context - query
-    growing = min(query, max(0, window - before)) if window else query
-    return growing * before + growing * (growing + 1) // 2 + (query - growing) * window

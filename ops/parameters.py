@@ -95,9 +95,13 @@ def active_parameters(model: ModelSpec) -> int:
         if experts is not None and not isinstance(experts, Dense):
             idle = experts.experts - experts.top_k
             total -= number * idle * expert_parameters(model, experts)
-    if not (model.embedding_is_active or model.tied_embeddings):
-        total -= model.vocabulary * model.hidden
-    return total
+    return total - _uncounted_tables(model) * model.vocabulary * model.hidden
+
+
+def _uncounted_tables(model: ModelSpec) -> int:
+    """Tables that the authors leave out of the active parameters; a tied one is both."""
+    counted = (model.embedding_is_active, model.head_is_active)
+    return int(not any(counted)) if model.tied_embeddings else counted.count(False)
 
 
 def _counted(model: ModelSpec) -> Iterable[tuple[Layer, int]]:
@@ -198,23 +202,35 @@ def indexer_parameters(model: ModelSpec, mixer: Latent) -> int:
     return queries + model.hidden * (indexer.head_dim + indexer.heads) + 2 * indexer.head_dim
 
 
-def _linear_parameters(model: ModelSpec, mixer: Linear, tp: int) -> int:
-    """By the published modules of each rule (Mamba-2, gated delta net, KDA, lightning)."""
+def linear_widths(mixer: Linear, tp: int = 1) -> tuple[int, int, int]:
+    """Channels of a chip that are convolved, those of values, and columns of the input.
+
+    By the published modules of each rule. Beside q, k, v (B, C, x): ``ssm`` projects z and
+    dt; ``decay`` a gate; ``delta`` z and two numbers per head; ``kda`` one per head, its
+    gates going through a low rank.
+    """
     heads, keys = mixer.heads // tp, max(1, mixer.key_heads // tp) * mixer.key_dim
     values = heads * mixer.value_dim
     convolved = 2 * keys + values
-    count = values * model.hidden + convolved * (mixer.conv + mixer.conv_bias)
-    if mixer.rule == "ssm":  # z, x, B, C, dt; A, D and the bias of dt; a norm of all heads
-        return count + model.hidden * (convolved + values + heads) + 3 * heads + values
-    if mixer.rule == "decay":  # q, k, v, gate; a norm of all heads
-        return count + model.hidden * (convolved + values) + values
-    if mixer.rule == "delta":  # q, k, v, z, b, a; A and the bias of dt; a norm of one head
-        inputs = convolved + values + 2 * heads
-        return count + model.hidden * inputs + 2 * heads + mixer.value_dim
-    # kda: q, k, v, beta; decay and gate through a rank of one head; A; bias of dt; a norm
+    beside = {"ssm": values + heads, "decay": values, "delta": values + 2 * heads, "kda": heads}
+    return convolved, values, convolved + beside[mixer.rule]
+
+
+def _linear_parameters(model: ModelSpec, mixer: Linear, tp: int) -> int:
+    """By the published modules of each rule (Mamba-2, gated delta net, KDA, lightning)."""
+    heads = mixer.heads // tp
+    convolved, values, inputs = linear_widths(mixer, tp)
+    count = model.hidden * (inputs + values) + convolved * (mixer.conv + mixer.conv_bias)
+    if mixer.rule == "ssm":  # A, D and the bias of dt; a norm of all heads
+        return count + 3 * heads + values
+    if mixer.rule == "decay":  # a norm of all heads
+        return count + values
+    if mixer.rule == "delta":  # A and the bias of dt; a norm of one head
+        return count + 2 * heads + mixer.value_dim
+    # Decay and gate through a rank of one head; A, the bias of dt; a norm of one head.
+    keys = (convolved - values) // 2
     low_rank = 2 * model.hidden * mixer.value_dim + mixer.value_dim * (keys + values)
-    inputs = model.hidden * (convolved + heads)
-    return count + inputs + low_rank + heads + keys + mixer.value_dim
+    return count + low_rank + heads + keys + mixer.value_dim
 
 
 def mlp_parameters(model: ModelSpec, mlp: Dense, tp: int = 1) -> int:

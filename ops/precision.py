@@ -51,6 +51,8 @@ class Precision(Spec):
     """Rotary part of a cached MLA row; as ``kv`` unless given."""
     kv_indexer: TensorFormat | None = None
     """Cached keys of an indexer of sparse attention; as ``kv`` unless given."""
+    experts: FormatName | None = None
+    """Weights of routed experts; as ``weights`` unless given."""
 
     @classmethod
     def parse(cls, text: str) -> Precision:
@@ -77,3 +79,12 @@ class Precision(Spec):
     def rotary(self) -> str:
         """Format of the rotary part of a cached MLA row."""
         return self.kv_rotary or self.kv
+
+    @property
+    def indexer(self) -> str:
+        """Format of the cached keys of an indexer."""
+        return self.kv_indexer or self.kv
+
+    def weights_of(self, module: str) -> str:
+        """Format of the weights of a module of `chipsim.ops.parameters.Module`."""
+        return self.experts or self.weights if module == "experts" else self.weights
