@@ -34,10 +34,13 @@ class Estimate:
         ``max(FLOP / peak, compulsory bytes / peak bandwidth)``: no estimate is below it.
     parts : dict of str to float
         Seconds: ``launch``, ``core`` (busiest core), ``memory``, ``hidden`` (memory
-        behind core), ``reduction``, ``link``; latency = launch + core + memory - hidden +
-        reduction + link.
+        behind core), ``reduction``, ``link``, ``conversion`` (beyond what hides behind the
+        rest); latency = launch + core + memory - hidden + reduction + link + conversion.
     mapping : dict
         Best mapping found (empty where nothing is mapped).
+    conversion : str
+        Operands that run in another format than their own, since the matrix units lack
+        it: ``weights nvfp4 -> bf16``; empty where none does.
     """
 
     operator: Operator
@@ -48,6 +51,7 @@ class Estimate:
     lower_bound_s: float
     parts: dict[str, float]
     mapping: dict[str, Any]
+    conversion: str = ""
 
     @property
     def utilisation(self) -> float:
@@ -101,6 +105,13 @@ class PhaseEstimate:
         return max(shares, key=lambda bound: shares[bound])
 
     @property
+    def conversions(self) -> tuple[str, ...]:
+        """What operators convert on the vector units, each once."""
+        notes = (row.estimate.conversion for row in self.rows)
+        parts = (part for note in notes if note for part in note.split(", "))
+        return tuple(dict.fromkeys(parts))
+
+    @property
     def flops(self) -> float:
         """FLOP of one chip."""
         return sum(row.count * row.estimate.flops for row in self.rows)
@@ -128,6 +139,7 @@ class PhaseEstimate:
                 "flops": row.count * row.estimate.flops,
                 "memory_bytes": row.count * row.estimate.memory_bytes,
                 "utilisation": row.estimate.utilisation,
+                "conversion": row.estimate.conversion,
             }
             for row in self.rows
         ]
@@ -139,7 +151,8 @@ class PhaseEstimate:
         -------
         pandas.DataFrame
             ``name, group, kind, count, latency_s`` (all runs), ``share`` of the phase,
-            ``bound, flops, memory_bytes, utilisation``.
+            ``bound, flops, memory_bytes, utilisation``, ``conversion`` (formats that the
+            matrix units lack).
         """
         import pandas as pd
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chipsim.chip import Chip
+from chipsim.conversion import Conversion, Operand, conversion, exposed_seconds
 from chipsim.errors import InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution
@@ -89,11 +90,17 @@ class PerformanceModel:
         return self._vector(operator)
 
     def _gemm(self, op: Gemm) -> Estimate:
-        compute_format = _wider(op.a_format, op.b_format)
-        a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
-        shape = Shape(
-            op.m, op.n, op.k, op.batch, a, b, c, self._macs(compute_format), op.b_is_weight
+        how = conversion(
+            self.chip,
+            Operand("activations", op.a_format, float(op.batch) * op.m * op.k),
+            Operand(
+                "weights" if op.b_is_weight else "KV",
+                op.b_format,
+                float(op.batch) * op.k * op.n,
+            ),
         )
+        a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
+        shape = Shape(op.m, op.n, op.k, op.batch, a, b, c, how.macs, op.b_is_weight)
         mapping, latency, covered, _ = search(self._record, shape)
         if not math.isfinite(latency):
             raise self._no_tile()
@@ -105,9 +112,15 @@ class PerformanceModel:
             "mappings": int(covered),
         }
         fed = cost.l2 > cost.arithmetic
-        return self._result(op, parts, cost.traffic, chosen, compute_format, cost.active, fed)
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active, fed)
 
     def _attention(self, op: Attention) -> Estimate:
+        width = float(op.head_dim + op.value_dim) * op.batch
+        how = conversion(
+            self.chip,
+            Operand("activations", op.q_format, width * op.q_heads * op.query),
+            Operand("KV", op.kv_format, width * op.kv_heads * op.keys),
+        )
         shape = AttentionShape(
             op.batch,
             op.q_heads,
@@ -120,14 +133,14 @@ class PerformanceModel:
             op.window,
             get_format(op.q_format).bytes,
             get_format(op.kv_format).bytes,
-            self._macs(op.q_format),
+            how.macs,
         )
         cost = attention_search(self._record, shape)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
         chosen = {"rows": cost.rows, "split": cost.split, "active_cores": int(cost.active)}
-        return self._result(op, parts, cost.traffic, chosen, op.q_format, cost.active)
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active)
 
     def _vector(self, op: Any) -> Estimate:
         flops = op.flops + (self.execution.exp_flops - 1.0) * op.exponentials
@@ -144,10 +157,6 @@ class PerformanceModel:
         kept = getattr(self.execution.kernels.row_buffer, op.kind)
         row = op.columns * get_format(op.format).bytes
         return 1 if kept is None or row <= kept else PASSES[op.kind]
-
-    def _macs(self, format_name: str) -> float:
-        has_arrays = self.chip.core.systolic_array is not None
-        return self.chip.macs_per_cycle(format_name) if has_arrays else 1.0
 
     def _no_tile(self) -> InfeasibleError:
         return InfeasibleError(
@@ -178,7 +187,7 @@ class PerformanceModel:
         parts: Parts,
         traffic: float,
         mapping: dict[str, Any],
-        compute_format: str | None,
+        how: Conversion | None,
         active: float,
         fed_by_l2: bool = False,
     ) -> Estimate:
@@ -191,8 +200,12 @@ class PerformanceModel:
             + parts["reduction"]
         )
         peak = self.chip.vector_flops * self.chip.core.vector_unit.half_rate
-        if compute_format is not None:
-            peak = self.chip.tensor_flops(compute_format)
+        if how is not None:
+            peak = self.chip.tensor_flops(how.compute)
+            if how.flops:
+                product = latency - parts["launch"]
+                parts["conversion"] = exposed_seconds(self._record, how.flops, product)
+                latency += parts["conversion"]
         least = max(op.flops / peak, op.bytes / self.chip.memory.bandwidth)
         return Estimate(
             op,
@@ -203,18 +216,14 @@ class PerformanceModel:
             least,
             parts,
             mapping,
+            how.note if how else "",
         )
 
     def _bound(self, parts: Parts, active: float, fed_by_l2: bool) -> Bound:
-        core, memory = parts["core"], parts["memory"]
+        core, memory = parts["core"] + parts.get("conversion", 0.0), parts["memory"]
         if parts["launch"] > max(core, memory):
             return "overhead"
         if core >= memory:
             return "core draw" if fed_by_l2 else "compute"
         drawn = active * self._record["core_draw"] < self._record["memory_bandwidth"]
         return "core draw" if drawn else "memory"
-
-
-def _wider(a: str, b: str) -> str:
-    """Format that a product of two formats is computed in: the one with more bits."""
-    return a if get_format(a).bits >= get_format(b).bits else b

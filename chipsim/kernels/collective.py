@@ -94,8 +94,7 @@ def far_seconds(machine: Record, share: float, peers: int) -> float:
     """Every chip sends one share to each of ``peers`` chips of other nodes."""
     if peers <= 0:
         return 0.0
-    packets = np.ceil(share / machine.out_payload)
-    sent = peers * (share + packets * machine.out_header)
+    sent = float(share + np.ceil(share / machine.out_payload) * machine.out_header) * peers
     return machine.out_latency + sent / machine.out_bandwidth
 
 
