@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from chipsim.ops.layers import Layer
     from chipsim.ops.model import ModelSpec
 
-__all__ = ["Parallelism", "allowed_ep", "allowed_tp", "check", "divisors", "valid_plans"]
+__all__ = [
+    "Parallelism",
+    "allowed_ep",
+    "allowed_tp",
+    "cache_copies",
+    "check",
+    "divisors",
+    "valid_plans",
+]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -137,7 +145,7 @@ def valid_plans(
         stage = chips // pp
         experts = allowed_ep(model, stage)
         for tp in (tp for tp in allowed_tp(model) if stage % tp == 0):
-            copies = _copies(model, tp) if phase == "decode" else 1
+            copies = cache_copies(model, tp) if phase == "decode" else 1
             for cp in divisors(stage // tp) if phase == "prefill" else [1]:
                 for ep in experts:
                     for dcp in divisors(copies):
@@ -146,7 +154,7 @@ def valid_plans(
                         )
 
 
-def _copies(model: ModelSpec, tp: int) -> int:
+def cache_copies(model: ModelSpec, tp: int) -> int:
     """Chips of a tp group that hold the same cached rows, in the layer with the fewest."""
     copies = [
         tp if isinstance(mixer, Latent) else max(1, tp // mixer.kv_heads)

@@ -55,6 +55,16 @@ class Parallelism(Spec):
         return cls.build("plan", **{key: _whole(key, value) for key, value in degrees.items()})
 
     @property
+    def text(self) -> str:
+        """The plan without its ones; ``tp=1`` of one chip.
+
+        >>> Parallelism(tp=8, ep=8).text, Parallelism().text
+        ('tp=8,ep=8', 'tp=1')
+        """
+        degrees = [f"{key}={value}" for key, value in self.model_dump().items() if value > 1]
+        return ",".join(degrees) or "tp=1"
+
+    @property
     def stage_chips(self) -> int:
         """Chips of one pipeline stage; the experts are spread over them."""
         return self.tp * self.cp * self.dp

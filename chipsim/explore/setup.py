@@ -127,8 +127,9 @@ class Setup:
             too small.
         """
         if self.check_memory:
-            tokens = self.phase.batch * self.phase.context
-            check_fits(self.chip, self.model, self.plan, self.precision, tokens)
+            sequences = self.plan.rank_batch(self.phase.batch)
+            tokens = sequences * self.phase.context
+            check_fits(self.chip, self.model, self.plan, self.precision, tokens, sequences)
         return self._model(self.chip).estimate(self.phase)
 
     def _model(self, chip: Chip) -> PhaseModel:
@@ -152,8 +153,7 @@ class Setup:
     def _missing(self, chip: Chip, batch: int, share: float = 1.0) -> float:
         """Bytes that each chip lacks for weights and the KV of a batch (or below 0)."""
         memory = memory_plan(chip, self.model, self.plan, self.precision, share)
-        kv = batch * self.phase.context * memory.kv_bytes_per_token
-        return memory.weights_bytes_per_chip + kv - memory.usable_bytes
+        return memory.missing_bytes(batch, self.phase.context)
 
     def _largest(self, chip: Chip, model: PhaseModel) -> Answer:
         memory = memory_plan(chip, self.model, self.plan, self.precision, self.memory_share)

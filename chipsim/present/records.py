@@ -79,10 +79,28 @@ def phase_record(
     }
 
 
+MEMORY = (
+    "capacity_bytes",
+    "usable_bytes",
+    "weights_bytes_per_chip",
+    "kv_bytes_per_token",
+    "state_bytes_per_sequence",
+    "free_bytes",
+    "kv_tokens",
+    "fits",
+    "shortfall_bytes",
+)
+"""What a record holds of a memory plan."""
+
+
 def memory_record(memory: MemoryPlan, context: int) -> dict[str, Any]:
     """A memory plan, and the largest batch of one context."""
-    plain = {field.name: getattr(memory, field.name) for field in fields(memory)}
-    return plain | {"context": context, "largest_batch": memory.largest_batch(context)}
+    return {name: getattr(memory, name) for name in MEMORY} | {
+        "ranks": memory.ranks,
+        "context": context,
+        "sequence_bytes": max(stage.sequence_bytes(context) for stage in memory.stages),
+        "largest_batch": memory.largest_batch(context),
+    }
 
 
 def cuts_record(runs: Sequence[CutsResult]) -> dict[str, Any]:
