@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_validator
 
 from chipsim.arch_configs import load
+from chipsim.errors import ConfigError
 from chipsim.ops import cache, parameters
 from chipsim.ops.layers import Layer, LayerGroup, fill_layer
 from chipsim.ops.parts import (
@@ -26,7 +27,6 @@ from chipsim.ops.parts import (
 from chipsim.spec import Spec
 
 if TYPE_CHECKING:
-    from chipsim.ops.parts import PhaseName
     from chipsim.ops.precision import Precision
 
 Projection = Literal["qkv", "output", "mlp"]
@@ -88,6 +88,8 @@ class ModelSpec(Spec):
     embedding_is_active: StrictBool = True
     """Whether `active_parameters` hold the embedding table, as most authors count
     (OpenAI's do not)."""
+    head_is_active: StrictBool = True
+    """Whether they hold the LM head (not as the authors of GLM and MiniMax count)."""
     embedding_norm: bool = False
     """A norm right after the embedding (BLOOM)."""
     precision: PhasePrecision = PhasePrecision()
@@ -194,9 +196,26 @@ class ModelSpec(Spec):
         order = [name for run in self.layer_order for name in run.kinds * run.times]
         return tuple(by_name[name] for name in order)
 
-    def runs_head(self, phase: PhaseName) -> bool:
-        """Whether the LM head runs in a phase: where the last layer does."""
-        return phase in self.sequence[-1].phases
+    @functools.cached_property
+    def encoder_model(self) -> ModelSpec:
+        """The encoder as a model of its own, without embedding and head.
+
+        Raises
+        ------
+        ConfigError
+            The model has no encoder, or one whose heads do not divide its width.
+        """
+        tower = self.encoder
+        if tower is None:
+            raise ConfigError(self.name, "encoder", None, "an encoder")
+        return ModelSpec.build(
+            f"{self.name}: encoder",
+            name=f"{self.name}-encoder",
+            source=self.source,
+            vocabulary=1,
+            position="none",
+            **tower.model_dump(exclude={"tokens", "outputs"}),
+        )
 
     def has_bias(self, projection: Projection) -> bool:
         """Whether a projection (``qkv``, ``output``, ``mlp``) has biases."""
