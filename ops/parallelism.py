@@ -42,8 +42,9 @@ def check(model: ModelSpec, plan: Parallelism) -> None:
         _refuse(model, plan, "tp", _sizes(model), allowed_tp(model))
     if model.layers % plan.pp:
         _refuse(model, plan, "pp", f"{model.layers} layers", divisors(model.layers))
-    if plan.tp % plan.dcp:
-        _refuse(model, plan, "dcp", f"tp={plan.tp}", divisors(plan.tp))
+    copies = cache_copies(model, plan.tp)
+    if copies % plan.dcp:
+        _refuse(model, plan, "dcp", f"tp={plan.tp}: {copies} copies of a row", divisors(copies))
     if plan.ep not in allowed_ep(model, plan.stage_chips):
         allowed = allowed_ep(model, plan.stage_chips)
         _refuse(model, plan, "ep", _expert_sizes(model, plan.stage_chips), allowed)

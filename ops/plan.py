@@ -61,8 +61,8 @@ class Parallelism(Spec):
         >>> Parallelism(tp=8, ep=8).text, Parallelism().text
         ('tp=8,ep=8', 'tp=1')
         """
-        degrees = [f"{key}={value}" for key, value in self.model_dump().items() if value > 1]
-        return ",".join(degrees) or "tp=1"
+        degrees = ((key, getattr(self, key)) for key in type(self).model_fields)
+        return ",".join(f"{key}={value}" for key, value in degrees if value > 1) or "tp=1"
 
     @property
     def stage_chips(self) -> int:

@@ -272,11 +272,17 @@ def _answer(
         emit(record)
         return
     from chipsim.present.provenance import footer
-    from chipsim.present.tables import footer_line, heading, operator_parts
+    from chipsim.present.tables import (
+        conversion_lines,
+        footer_line,
+        heading,
+        operator_parts,
+    )
 
     show(
         heading(title),
         *operator_parts(record),
+        *conversion_lines(record),
         footer_line(footer(model.chip.name, model.execution)),
     )
 
@@ -308,11 +314,18 @@ def _answer_phase(
 
 def _show_phase(estimate: PhaseEstimate, record: dict[str, Any], phases: Any) -> None:
     from chipsim.present.provenance import footer
-    from chipsim.present.tables import footer_line, heading, phase_table, phase_title
+    from chipsim.present.tables import (
+        conversion_lines,
+        footer_line,
+        heading,
+        phase_table,
+        phase_title,
+    )
 
     performance = phases.performance
     show(
         heading(phase_title(record, estimate.phase)),
         phase_table(record["operators"]),
+        *conversion_lines(record),
         footer_line(footer(performance.chip.name, performance.execution)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ def operators_record(
         "operator": {"kind": name},
         "latency_s": total,
         "bound": slowest.bound,
+        "conversions": conversions([estimate.conversion for estimate in estimates]),
         "flops": sum(estimate.flops for estimate in estimates),
         "memory_bytes": sum(estimate.memory_bytes for estimate in estimates),
         "lower_bound_s": sum(estimate.lower_bound_s for estimate in estimates),
@@ -75,8 +76,14 @@ def phase_record(
         "bound": estimate.bound,
         "flops": estimate.flops,
         "memory_bytes": estimate.memory_bytes,
+        "conversions": conversions(estimate.conversions),
         "operators": estimate.records(),
     }
+
+
+def conversions(notes: Iterable[str]) -> list[str]:
+    """What runs in another format than its own, each once."""
+    return list(dict.fromkeys(part for note in notes if note for part in note.split(", ")))
 
 
 MEMORY = (
@@ -183,4 +190,5 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
         "utilisation": estimate.utilisation,
         "parts": estimate.parts,
         "mapping": estimate.mapping,
+        "conversions": conversions([estimate.conversion]),
     }

@@ -79,6 +79,14 @@ def footer_line(text: str) -> Text:
     return line
 
 
+def conversion_lines(record: dict[str, Any]) -> list[Text]:
+    """Formats that the matrix units lack, and what they are converted to (often none)."""
+    if not record["conversions"]:
+        return []
+    told = ", ".join(record["conversions"])
+    return [Text(f"converted on the vector units: {told}", style="yellow")]
+
+
 def lines_table(lines: Iterable[Line]) -> Table:
     """Fields with their values and sources."""
     made = table(

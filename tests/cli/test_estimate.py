@@ -136,3 +136,29 @@ def test_memory_share(chipsim: Command) -> None:
     command = "memory --chip spad-h100 --model bloom-176b --tp 8 --share 0.9 --json"
     # SPAD's appendix: 8 x 80 GiB hold 66.4 K tokens
     assert math.isclose(chipsim(command).json["kv_tokens"], 66.4e3, rel_tol=5e-3)
+
+
+def test_conversions_are_said(chipsim: Command) -> None:
+    command = "estimate gemm --chip h100-sxm -m 1 -n 512 -k 512 --precision weights=w2.5"
+    assert "converted on the vector units: weights w2.5 -> fp16" in chipsim(command).out
+    found = chipsim(f"{command} --json").json
+    assert found["conversions"] == ["weights w2.5 -> fp16"]
+    plain = chipsim("estimate gemm --chip h100-sxm -m 1 -n 512 -k 512 --json").json
+    assert plain["conversions"] == []
+
+
+def test_memory_offers_to_split_cached_rows(chipsim: Command) -> None:
+    command = "memory --chip h200-sxm --model deepseek-v3 --precision fp8 --plan tp=8,ep=8"
+    found = chipsim(f"{command} --json").json
+    assert found["kv_bytes_per_token"] == 61 * 576
+    (note,) = found["notes"]
+    assert note.startswith("8 chips hold each cached row whole (35136 B per token and chip); ")
+    assert note.endswith("tp=8,ep=8,dcp=8 splits the tokens over them (4392 B)")
+    split = chipsim(f"{command},dcp=8 --json").json
+    assert split["kv_bytes_per_token"] == 61 * 576 / 8
+    assert (split["notes"], split["largest_batch"] > 7 * found["largest_batch"]) == ([], True)
+
+
+def test_memory_of_windows_and_of_states(chipsim: Command) -> None:
+    shown = chipsim("memory --chip h100-sxm --model gpt-oss-120b --tp 8 --context 8192").out
+    assert "KV of 8192 tokens" in shown

@@ -101,8 +101,15 @@ def test_experts_are_spread_over_the_chips_of_a_stage() -> None:
 
 def test_cached_rows_are_split_inside_a_tp_group() -> None:
     check(DEEPSEEK, Parallelism(tp=8, dcp=8))
-    with pytest.raises(InfeasibleError, match=r"dcp: 3 .*\(tp=8\); allowed: 1, 2, 4, 8$"):
+    with pytest.raises(
+        InfeasibleError, match=r"dcp: 3 .*8 copies of a row\); allowed: 1, 2, 4, 8$"
+    ):
         check(DEEPSEEK, Parallelism(tp=8, dcp=3))
+    check(LLAMA2_70B, Parallelism(tp=32, dcp=4))
+    with pytest.raises(
+        InfeasibleError, match=r"dcp: 2 .*tp=8: 1 copies of a row\); allowed: 1$"
+    ):
+        check(LLAMA2_70B, Parallelism(tp=8, dcp=2))
 
 
 def test_chips_and_groups() -> None:
