@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chipsim.execution import Execution
     from chipsim.explore.compare import compare
     from chipsim.explore.cuts import cuts
-    from chipsim.importers import import_chip
+    from chipsim.importers import import_chip, import_model
     from chipsim.memory import memory_plan
     from chipsim.ops.graph import Phase
     from chipsim.ops.model import ModelSpec
@@ -43,6 +43,7 @@ __all__ = [
     "cuts",
     "estimate",
     "import_chip",
+    "import_model",
     "memory_plan",
     "validate",
 ]
@@ -60,6 +61,7 @@ _HOMES = {
     "cuts": "chipsim.explore.cuts",
     "estimate": "chipsim.phases",
     "import_chip": "chipsim.importers",
+    "import_model": "chipsim.importers",
     "memory_plan": "chipsim.memory",
     "validate": "chipsim.validation",
 }

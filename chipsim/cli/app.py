@@ -53,6 +53,7 @@ def _imports() -> typer.Typer:
     app = typer.Typer(help="Read another tool's description, write our YAML.", **SETTINGS)
     app.callback()(_nothing)
     app.command("llmcompass")(imports.llmcompass)
+    app.command("hf")(imports.huggingface)
     return app
 
 

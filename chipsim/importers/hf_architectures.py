@@ -53,6 +53,8 @@ class Architecture(Spec):
     output_gate: StrictBool = False
     embedding_norm: StrictBool = False
     head_bias: StrictBool = False
+    head_bias_key: str | None = None
+    """Key that says whether the LM head has a bias; null: ``head_bias`` does."""
     shared_gate: StrictBool = False
     router_bias: StrictBool = False
     shared_like_expert: StrictBool = False
@@ -67,6 +69,8 @@ class Architecture(Spec):
     """A layer is a mixer or an MLP, never both (Nemotron-H)."""
     embedding_is_active: StrictBool = True
     """The authors count the embedding among the active parameters."""
+    head_is_active: StrictBool = True
+    """They count the LM head among them."""
     defaults: dict[str, Any] = Field(default_factory=dict)
     """Values of keys that published files leave out: those of the configuration class."""
 

@@ -83,7 +83,7 @@ def _ssm(fields: Fields) -> dict[str, Any]:
 def _ssm_head_dim(fields: Fields, heads: int) -> int:
     """Width of a head; ``auto`` shares the expanded hidden size out."""
     key, value = fields.find("ssm_head_dim")
-    if value not in {None, "auto"}:
+    if value is not None and value != "auto":
         return fields.checked(key, value)
     expand = fields.maybe("mamba_expand") or fields.maybe("expand") or 2
     inner = expand * fields.whole("hidden")

@@ -62,7 +62,7 @@ class Imported:
         return self.model.kv_bytes_per_token(self.precision)
 
 
-def import_model(path: str | Path) -> Imported:
+def import_huggingface(path: str | Path) -> Imported:
     """Read a model from ``config.json``, or from the folder that holds it.
 
     Raises
@@ -83,9 +83,7 @@ def import_model(path: str | Path) -> Imported:
     if unknown:
         traits = _guessed(fields, traits)
         shape = "gated" if traits.gated else "plain"
-        warnings.append(
-            f"unknown architecture {name}: read as a dense decoder, MLP {shape}"
-        )
+        warnings.append(f"unknown architecture {name}: read as a dense decoder, MLP {shape}")
     hint = precision_hint(fields, quantization_beside(file))
     model = _model(fields, traits, model_name(file), name, hint)
     warnings += _remarks(document, fields, traits) + hint.warnings
@@ -190,6 +188,9 @@ def _shape(fields: Fields, traits: Architecture) -> dict[str, Any]:
     parallel = traits.parallel_norms
     if traits.parallel_key is not None and not fields.flag(traits.parallel_key):
         parallel = 0
+    if parallel and fields.flag("new_decoder_architecture"):  # Falcon from 40B on
+        parallel = 1 if fields.raw("num_ln_in_parallel_attn") == 1 else 2
+    key = traits.head_bias_key
     content: dict[str, Any] = {
         "norm": traits.norm,
         "norm_position": traits.norm_position,
@@ -198,10 +199,11 @@ def _shape(fields: Fields, traits: Architecture) -> dict[str, Any]:
         "position": _position(fields, traits),
         "position_offset": traits.position_offset,
         "biases": _biases(fields, traits),
-        "head_bias": traits.head_bias,
+        "head_bias": traits.head_bias if key is None else fields.flag(key),
         "tied_embeddings": fields.flag("tie_word_embeddings"),
         "embedding_norm": traits.embedding_norm,
         "embedding_is_active": traits.embedding_is_active,
+        "head_is_active": traits.head_is_active,
     }
     if fields.has("max_positions"):
         content["max_positions"] = fields.whole("max_positions")
@@ -235,8 +237,14 @@ def _remarks(document: Document, fields: Fields, traits: Architecture) -> list[s
     found = [traits.note] if traits.note is not None else []
     extra = fields.maybe("nextn", MOST_LAYERS, 0) or 0
     if extra:
-        found.append(f"{extra} layers of multi-token prediction are left out")
+        found.append(
+            f"multi-token prediction is left out: {extra} {'layer' if extra == 1 else 'layers'}"
+        )
     towers = [key for key in TOWERS if document.has(key) and document.get(key)]
     if towers:
         found.append(f"{', '.join(towers)}: left out, the numbers are the language model's")
+    tables = {"embedding": traits.embedding_is_active, "LM head": traits.head_is_active}
+    idle = " and ".join(name for name, active in tables.items() if not active)
+    if idle:
+        found.append(f"active parameters leave {idle} out, as the authors count")
     return found

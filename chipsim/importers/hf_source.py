@@ -38,6 +38,7 @@ def model_name(file: Path) -> str:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> model_name(Path("Qwen--Qwen3-8B.json")), model_name(Path("Mixtral_8x7B/config.json"))
     ('qwen3-8b', 'mixtral-8x7b')
     """
