@@ -6,8 +6,11 @@ operator -> shape of a kernel -> exhaustive search -> Estimate
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from chipsim.chip import Chip
 from chipsim.conversion import Conversion, Operand, conversion, exposed_seconds
@@ -16,11 +19,23 @@ from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution
 from chipsim.kernels.attention import AttentionShape, attention_search
 from chipsim.kernels.gemm import RESIDENT, Shape, evaluate, search
+from chipsim.kernels.grouped import GroupedShape, grouped_search
+from chipsim.kernels.recurrence import RecurrenceShape, recurrence_search
 from chipsim.kernels.vector import vector_cost
 from chipsim.machine import machine_record
 from chipsim.network import collective_estimate
 from chipsim.ops.formats import get_format
-from chipsim.ops.operators import Attention, Collective, Gemm, Operator
+from chipsim.ops.operators import (
+    Attention,
+    Collective,
+    Gemm,
+    GroupedGemm,
+    Indexer,
+    LatentAttention,
+    Operator,
+    Recurrence,
+)
+from chipsim.ops.recurrence import STEP_FLOPS
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -81,13 +96,17 @@ class PerformanceModel:
         )
 
     def _estimate(self, operator: Operator) -> Estimate:
-        if isinstance(operator, Gemm):
-            return self._gemm(operator)
-        if isinstance(operator, Attention):
-            return self._attention(operator)
         if isinstance(operator, Collective):
             return collective_estimate(operator, self.chip, self.execution, self._record)
-        return self._vector(operator)
+        estimators: dict[type[Operator], Callable[[Any], Estimate]] = {
+            Gemm: self._gemm,
+            GroupedGemm: self._grouped,
+            Attention: self._attention,
+            LatentAttention: self._latent,
+            Indexer: self._indexer,
+            Recurrence: self._recurrence,
+        }
+        return estimators.get(type(operator), self._vector)(operator)
 
     def _gemm(self, op: Gemm) -> Estimate:
         how = conversion(
@@ -135,11 +154,121 @@ class PerformanceModel:
             get_format(op.kv_format).bytes,
             how.macs,
         )
+        return self._searched(op, shape, how)
+
+    def _latent(self, op: LatentAttention) -> Estimate:
+        """One row per token for all heads: multi-query attention that reads a row once."""
+        queries = float(op.batch) * op.query * op.heads * (op.latent + op.rotary)
+        rows = float(op.batch) * op.keys
+        how = conversion(
+            self.chip,
+            Operand("activations", op.q_format, queries),
+            Operand("KV", op.kv_format, rows * op.latent),
+            Operand("KV", op.rotary_format, rows * op.rotary),
+        )
+        shape = AttentionShape(
+            op.batch,
+            op.heads,
+            1,
+            op.latent + op.rotary,
+            op.latent,
+            op.query,
+            op.context,
+            True,
+            0,
+            get_format(op.q_format).bytes,
+            get_format(op.kv_format).bytes,
+            how.macs,
+            op.row_bytes,
+            op.top_k,
+        )
+        return self._searched(op, shape, how)
+
+    def _indexer(self, op: Indexer) -> Estimate:
+        """Scores alone, every one written."""
+        keys = get_format(op.key_format).bytes
+        how = conversion(
+            self.chip,
+            Operand(
+                "queries", op.q_format, float(op.batch) * op.query * op.heads * op.head_dim
+            ),
+            Operand("KV", op.key_format, float(op.batch) * op.context * op.head_dim),
+        )
+        shape = AttentionShape(
+            op.batch,
+            op.heads,
+            1,
+            op.head_dim,
+            0,
+            op.query,
+            op.context,
+            True,
+            0,
+            get_format(op.q_format).bytes,
+            keys,
+            how.macs,
+            op.head_dim * keys,
+            0,
+            False,
+            op.stores,
+        )
+        return self._searched(op, shape, how)
+
+    def _searched(
+        self, op: Attention | LatentAttention | Indexer, shape: AttentionShape, how: Conversion
+    ) -> Estimate:
         cost = attention_search(self._record, shape)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
         chosen = {"rows": cost.rows, "split": cost.split, "active_cores": int(cost.active)}
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active)
+
+    def _grouped(self, op: GroupedGemm) -> Estimate:
+        """The slowest of the chips that the experts are spread over."""
+        chips = [self._chip_experts(replace(op, loads=(load,))) for load in op.loads]
+        return max(chips, key=lambda estimate: estimate.latency_s)
+
+    def _chip_experts(self, op: GroupedGemm) -> Estimate:
+        how = conversion(
+            self.chip,
+            Operand("activations", op.a_format, op.rows * op.k),
+            Operand("weights", op.b_format, op.experts * op.k * op.n),
+        )
+        a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
+        experts, rows = np.array(op.loads[0], np.float64).T.copy()
+        shape = GroupedShape(op.n, op.k, a, b, c, how.macs)
+        mapping, cost = grouped_search(self._record, shape, experts, rows)
+        if not math.isfinite(cost.latency):
+            raise self._no_tile()
+        parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
+        chosen = mapping._asdict() | {"experts": op.experts, "active_cores": int(cost.active)}
+        fed = cost.l2 > cost.arithmetic
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active, fed)
+
+    def _recurrence(self, op: Recurrence) -> Estimate:
+        how = conversion(self.chip, Operand("activations", op.format, 0.0))
+        state = get_format(op.state_format).bytes
+        results = float(op.batch) * op.query * op.heads * op.value_dim
+        stores = results * get_format(op.format).bytes + op.batch * op.state * state
+        shape = RecurrenceShape(
+            op.batch,
+            op.heads,
+            op.key_dim,
+            op.value_dim,
+            op.query,
+            op.chunk,
+            op.is_delta,
+            float(STEP_FLOPS[op.rule]),
+            op.bytes - stores,
+            stores,
+            state,
+            how.macs,
+        )
+        cost = recurrence_search(self._record, shape)
+        parts = self._parts(op, cost.core, cost.memory, cost.hidden)
+        chosen = {"chunked": bool(cost.chunked), "active_cores": int(cost.active)}
+        # Token by token the vector units do it: the arrays' peak bounds neither form.
         return self._result(op, parts, cost.traffic, chosen, how, cost.active)
 
     def _vector(self, op: Any) -> Estimate:

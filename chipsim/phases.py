@@ -9,6 +9,7 @@ from chipsim.errors import InfeasibleError
 from chipsim.estimates import PhaseEstimate
 from chipsim.memory import check_fits
 from chipsim.ops.graph import Phase, phase_graph
+from chipsim.ops.loads import UNIFORM, ExpertLoad
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
 from chipsim.ops.precision import Precision
@@ -31,7 +32,10 @@ class PhaseModel:
     plan : Parallelism or str, optional
         ``"tp=8"``; one chip unless given.
     precision : Precision or str, optional
-        ``"bf16"`` or ``"weights=fp8,activations=bf16"``; fp16 unless given.
+        ``"bf16"`` or ``"weights=fp8,activations=bf16"``; the model's own for the phase
+        unless given, fp16 where it has none.
+    load : ExpertLoad or str, optional
+        How tokens spread over experts: ``"zipf=1.1"``; evenly unless given.
     layers_only : bool
         Leave embedding, final norm and LM head out (as LLMCompass does).
     check_memory : bool
@@ -46,6 +50,7 @@ class PhaseModel:
         *,
         execution: Execution | str | None = None,
         precision: Precision | str | None = None,
+        load: ExpertLoad | str | None = None,
         layers_only: bool = False,
         check_memory: bool = True,
     ) -> None:
@@ -54,13 +59,18 @@ class PhaseModel:
         )
         self.model = ModelSpec.load(model) if isinstance(model, str) else model
         self.plan = Parallelism.parse(plan) if isinstance(plan, str) else plan or Parallelism()
-        self.precision = (
-            Precision.parse(precision)
-            if isinstance(precision, str)
-            else precision or Precision()
+        self._precision = (
+            Precision.parse(precision) if isinstance(precision, str) else precision
         )
+        self.load = ExpertLoad.parse(load) if isinstance(load, str) else load or UNIFORM
         self.layers_only, self.check_memory = layers_only, check_memory
         self._known: dict[Phase, PhaseEstimate] = {}
+
+    def precision_of(self, phase: Phase) -> Precision:
+        """Formats of a phase: the user's, else the model's own, else fp16."""
+        own = self.model.precision
+        hint = own.prefill if phase.kind in ("prefill", "encode") else own.decode
+        return self._precision or hint or Precision()
 
     def estimate(self, phase: Phase) -> PhaseEstimate:
         """Latency of a phase and its operators.
@@ -82,6 +92,7 @@ class PhaseModel:
                 f"plan: tp={self.plan.tp} on {chip.name}, whose machine has "
                 f"{chip.machine.chips} chips; allowed: tp of at most {chip.machine.chips}"
             )
+        precision = self.precision_of(phase)
         graph = phase_graph(
             self.model,
             phase,
@@ -89,12 +100,15 @@ class PhaseModel:
             attention=kernels.attention,
             qkv=kernels.qkv,
             vector_format=kernels.vector_format,
-            precision=self.precision,
+            precision=precision,
+            load=self.load,
             layers_only=self.layers_only,
         )
-        if self.check_memory:
-            tokens = phase.batch * phase.context
-            check_fits(chip, self.model, self.plan, self.precision, tokens)
+        if self.check_memory and phase.kind != "encode":
+            held = [(self.plan.rank_batch(s.batch), s.context) for s in phase.segments]
+            tokens = sum(batch * context for batch, context in held)
+            sequences = sum(batch for batch, _ in held)
+            check_fits(chip, self.model, self.plan, precision, tokens, sequences)
         rows = self.performance.rows(graph)
         return PhaseEstimate(
             chip.name,
@@ -116,6 +130,7 @@ def estimate(
     *,
     execution: Execution | str | None = None,
     precision: Precision | str | None = None,
+    load: ExpertLoad | str | None = None,
     layers_only: bool = False,
     check_memory: bool = True,
 ) -> PhaseEstimate:
@@ -135,6 +150,7 @@ def estimate(
         plan,
         execution=execution,
         precision=precision,
+        load=load,
         layers_only=layers_only,
         check_memory=check_memory,
     ).estimate(phase)

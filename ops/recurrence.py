@@ -67,6 +67,11 @@ class Recurrence(Operator):
         return "attention"
 
     @property
+    def is_delta(self) -> bool:
+        """Whether the rule reads the old value of a key before it writes."""
+        return self.rule in ("delta", "kda")
+
+    @property
     def chunks(self) -> int:
         """Chunks of one sequence."""
         return -(-self.query // self.chunk)
@@ -95,7 +100,7 @@ class Recurrence(Operator):
         """FLOP in chunks."""
         dk, dv, c = self.key_dim, self.value_dim, min(self.chunk, self.query)
         per_token = 2 * c * (dk + dv) + 4 * dk * dv
-        if STEP_FLOPS[self.rule] > 5:
+        if self.is_delta:
             per_token += 2 * c * (2 * dk + dv)
         return float(self.batch * self.query * self.heads * per_token)
 

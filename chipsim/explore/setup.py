@@ -227,7 +227,7 @@ def resolve(
         resolved.model,
         phase,
         resolved.plan,
-        resolved.precision,
+        resolved.precision_of(phase),
         **options,
     )
 
