@@ -40,7 +40,7 @@ def head_sizes(fields: Fields) -> Heads:
     head_dim = fields.maybe("head_dim")
     if head_dim is None:
         hidden = fields.whole("hidden")
-        if hidden % heads and not fields.has("kv_lora_rank"):
+        if hidden % heads and not is_latent(fields):
             key, value = fields.find("heads")
             raise fields.wrong(
                 key, value, f"a divisor of the hidden size {hidden}, or head_dim beside it"
@@ -60,11 +60,16 @@ def _kv_heads(fields: Fields, heads: int) -> int:
     return fields.maybe("kv_heads") or heads
 
 
+def is_latent(fields: Fields) -> bool:
+    """Whether softmax attention is latent (MLA); some files of a family say that it is not."""
+    return bool(fields.raw("kv_lora_rank")) and fields.raw("use_mla") is not False
+
+
 def mixers(
     fields: Fields, traits: Architecture, kinds: list[Kind], sizes: Heads
 ) -> list[Part | None]:
     """The mixer of every layer; None where a layer has none."""
-    latent = fields.has("kv_lora_rank")
+    latent = is_latent(fields)
     per_layer = fields.numbers("num_attention_heads_per_layer", 10**6)
     if per_layer is not None and len(per_layer) != len(kinds):
         key = "num_attention_heads_per_layer"
@@ -99,7 +104,7 @@ def _part(
 
 def _latent(fields: Fields) -> Part:
     part: Part = {"kind": "mla"}
-    if (rank := fields.maybe("q_lora_rank")) is not None:
+    if rank := fields.maybe("q_lora_rank", least=0):
         part["q_lora_rank"] = rank
     for key in ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
         part[key] = fields.whole(key)

@@ -49,23 +49,24 @@ class Fields:
         return f"{self._prefix}.{key}" if self._prefix else key
 
     def find(self, name: str) -> tuple[str, Any]:
-        """The key under which a thing is written, and its value (None: nowhere).
+        """The key under which a thing is written, and its value (None: nowhere, or null).
+
+        A key that is left out has its default; a null that is written is meant.
 
         Raises
         ------
         ConfigError
             Two of its names are there and contradict each other.
         """
-        found: list[tuple[str, Any]] = []
-        for key in ALIASES.get(name, (name,)):
-            for value in self._values(key):
-                if value is not None:
-                    found.append((key, value))
-                    break
+        aliases = ALIASES.get(name, (name,))
+        written = [(key, value) for key in aliases for value in self._values(key)]
+        found = [(key, value) for key, value in written if value is not None]
         for key, value in found[1:]:
-            if value != found[0][1]:
+            if value != found[0][1] and key != found[0][0]:
                 raise self.wrong(key, value, f"as {found[0][0]}: {found[0][1]!r}")
-        return found[0] if found else (ALIASES.get(name, (name,))[0], self._default(name))
+        if found or written:
+            return (found or written)[0]
+        return aliases[0], self._default(name)
 
     def _values(self, key: str) -> list[Any]:
         outer = [key] if key in OUTER else []
@@ -84,10 +85,6 @@ class Fields:
     def has(self, name: str) -> bool:
         """Whether a thing is written (or has a default) and is not null."""
         return self.find(name)[1] is not None
-
-    def written(self, name: str) -> bool:
-        """Whether a thing stands in the file itself, even as null."""
-        return any(self._document.has(self.path(key)) for key in ALIASES.get(name, (name,)))
 
     def raw(self, name: str) -> Any:
         """A value as it stands, or None."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipsim.errors import ChipsimError
 from chipsim.importers.document import Document
-from chipsim.importers.hf_attention import head_sizes, mixers
+from chipsim.importers.hf_attention import head_sizes, is_latent, mixers
 from chipsim.importers.hf_blocks import searched_layers
 from chipsim.importers.hf_fields import MOST_LAYERS, Fields
 from chipsim.importers.hf_kinds import Mlp, layer_fields
@@ -150,7 +150,7 @@ def _layer_count(fields: Fields) -> int:
 
 
 def _head_fields(fields: Fields, sizes: Heads) -> dict[str, Any]:
-    if fields.has("kv_lora_rank"):
+    if is_latent(fields):
         return {}
     return {"kv_heads": sizes.kv_heads, "head_dim": sizes.head_dim}
 

@@ -95,6 +95,12 @@ def test_a_missing_count_of_kv_heads_is_one_per_head(tmp_path: Path) -> None:
     assert model_of(tmp_path, llama(num_key_value_heads=None)).kv_heads == 8
 
 
+def test_a_null_that_is_written_is_no_default(tmp_path: Path) -> None:
+    mistral = llama(model_type="mistral", architectures=["MistralForCausalLM"])
+    assert kinds(model_of(tmp_path, mistral)) == "wwww"  # MistralConfig: 4096
+    assert kinds(model_of(tmp_path, mistral | {"sliding_window": None})) == "ffff"
+
+
 def test_an_explicit_head_size_is_kept(tmp_path: Path) -> None:
     assert model_of(tmp_path, llama(head_dim=48)).kv_elements_per_token == 2 * 4 * 2 * 48
 
