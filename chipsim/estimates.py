@@ -84,6 +84,15 @@ class PhaseEstimate:
         One step, seconds.
     layers : int
         Layers of the model; operators of a layer have this count.
+    rows : tuple of OperatorRow
+        Operators that one chip runs; with pipeline stages those that one part of the
+        sequences meets on its way through all of them.
+    parts : int
+        Parts that pipeline stages work on side by side.
+    stage_s : float
+        Seconds of a part in the slowest stage (without stages: of the step).
+    bubble : float
+        Share of the stages' time without work, 0 ... 1.
     """
 
     chip: str
@@ -94,6 +103,9 @@ class PhaseEstimate:
     layers: int
     latency_s: float
     rows: tuple[OperatorRow, ...]
+    parts: int = 1
+    stage_s: float = 0.0
+    bubble: float = 0.0
 
     @property
     def bound(self) -> Bound:

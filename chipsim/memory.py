@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chipsim.ops.layers import Layer
     from chipsim.ops.model import ModelSpec
     from chipsim.ops.parallelism import Parallelism
+    from chipsim.ops.phase import Phase
     from chipsim.ops.precision import Precision
 
 
@@ -213,7 +214,10 @@ def _stage(
     parameters = module_parameters(
         model, plan.shares, layers.elements(), embedding=first, head=last
     )
-    weights = sum(parameters.values()) * get_format(precision.weights).bytes
+    stored: Counter[str] = Counter()
+    for module, count in parameters.items():
+        stored[precision.weights_of(module)] += count
+    weights = sum(count * get_format(name).bytes for name, count in stored.items())
     rows, state = _cache(layers.items(), plan, precision)
     return StageMemory(weights, tuple(sorted(rows.items())), state)
 
@@ -289,14 +293,44 @@ def check_fits(
         kv = tokens * stage.row_bytes
         if sequences is not None:
             kv = sequences * stage.sequence_bytes(-(-tokens // sequences))
-        missing = stage.weights_bytes + kv - memory.capacity_bytes
-        if missing > 0.0:
-            raise InfeasibleError(
-                f"{model.name} at {plan.text} does not fit {chip.name}: each chip needs "
-                f"{_gb(stage.weights_bytes)} of weights and {_gb(kv)} of KV "
-                f"({tokens} tokens), and has {_gb(memory.capacity_bytes)}: "
-                f"{_gb(missing)} too little"
-            )
+        if stage.weights_bytes + kv > memory.capacity_bytes:
+            raise _too_little(chip, model, plan, stage, kv, tokens)
+
+
+def check_phase(
+    chip: Chip, model: ModelSpec, plan: Parallelism, precision: Precision, phase: Phase
+) -> None:
+    """Refuse a step whose weights and caches the whole memory does not hold.
+
+    Raises
+    ------
+    InfeasibleError
+        Says what is needed, what there is, and by how much it falls short.
+    """
+    memory = memory_plan(chip, model, plan, precision, share=1.0)
+    held = [(plan.rank_batch(segment.batch), segment.context) for segment in phase.segments]
+    for stage in memory.stages:
+        kv = sum(batch * stage.sequence_bytes(context) for batch, context in held)
+        if stage.weights_bytes + kv > memory.capacity_bytes:
+            tokens = sum(batch * context for batch, context in held)
+            raise _too_little(chip, model, plan, stage, kv, tokens)
+
+
+def _too_little(
+    chip: Chip,
+    model: ModelSpec,
+    plan: Parallelism,
+    stage: StageMemory,
+    kv: float,
+    tokens: int,
+) -> InfeasibleError:
+    missing = stage.weights_bytes + kv - chip.memory.capacity
+    return InfeasibleError(
+        f"{model.name} at {plan.text} does not fit {chip.name}: each chip needs "
+        f"{_gb(stage.weights_bytes)} of weights and {_gb(kv)} of KV "
+        f"({tokens} tokens), and has {_gb(chip.memory.capacity)}: "
+        f"{_gb(missing)} too little"
+    )
 
 
 def _gb(size: float) -> str:

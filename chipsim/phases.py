@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from chipsim.errors import InfeasibleError
 from chipsim.estimates import PhaseEstimate
-from chipsim.memory import check_fits
+from chipsim.memory import check_phase
 from chipsim.ops.graph import Phase, phase_graph
 from chipsim.ops.loads import UNIFORM, ExpertLoad
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
 from chipsim.ops.precision import Precision
 from chipsim.performance import PerformanceModel
+from chipsim.pipeline import pipeline
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
@@ -87,11 +88,7 @@ class PhaseModel:
 
     def _estimate(self, phase: Phase) -> PhaseEstimate:
         chip, kernels = self.performance.chip, self.performance.execution.kernels
-        if self.plan.tp > chip.machine.chips:
-            raise InfeasibleError(
-                f"plan: tp={self.plan.tp} on {chip.name}, whose machine has "
-                f"{chip.machine.chips} chips; allowed: tp of at most {chip.machine.chips}"
-            )
+        check_machine(chip, self.plan)
         precision = self.precision_of(phase)
         graph = phase_graph(
             self.model,
@@ -105,11 +102,9 @@ class PhaseModel:
             layers_only=self.layers_only,
         )
         if self.check_memory and phase.kind != "encode":
-            held = [(self.plan.rank_batch(s.batch), s.context) for s in phase.segments]
-            tokens = sum(batch * context for batch, context in held)
-            sequences = sum(batch for batch, _ in held)
-            check_fits(chip, self.model, self.plan, precision, tokens, sequences)
+            check_phase(chip, self.model, self.plan, precision, phase)
         rows = self.performance.rows(graph)
+        step = pipeline(self.model, self.plan, phase, rows)
         return PhaseEstimate(
             chip.name,
             self.performance.execution.name,
@@ -117,8 +112,27 @@ class PhaseModel:
             phase,
             str(self.plan),
             self.model.layers,
-            sum(row.latency_s for row in rows),
+            step.latency_s,
             rows,
+            step.parts,
+            step.stage_s,
+            step.bubble,
+        )
+
+
+def check_machine(chip: Chip, plan: Parallelism) -> None:
+    """Refuse a plan of more chips than a machine that stands alone has.
+
+    Raises
+    ------
+    InfeasibleError
+        Says how many it has.
+    """
+    most = chip.machine.chips
+    if plan.chips > most and chip.machine.scale_out is None:
+        raise InfeasibleError(
+            f"plan: {plan.text} takes {plan.chips} chips; the machine of {chip.name} has "
+            f"{most}, and no scale_out to others; allowed: at most {most}"
         )
 
 

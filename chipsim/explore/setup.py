@@ -11,7 +11,7 @@ from chipsim.chip import Chip
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.execution import Execution
 from chipsim.explore.largest import largest_within
-from chipsim.memory import check_fits, memory_plan
+from chipsim.memory import check_phase, memory_plan
 from chipsim.ops.checks import positive
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
@@ -127,9 +127,7 @@ class Setup:
             too small.
         """
         if self.check_memory:
-            sequences = self.plan.rank_batch(self.phase.batch)
-            tokens = sequences * self.phase.context
-            check_fits(self.chip, self.model, self.plan, self.precision, tokens, sequences)
+            check_phase(self.chip, self.model, self.plan, self.precision, self.phase)
         return self._model(self.chip).estimate(self.phase)
 
     def _model(self, chip: Chip) -> PhaseModel:

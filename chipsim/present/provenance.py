@@ -72,7 +72,7 @@ def precision_text(precision: Precision) -> str:
         text = "weights={},activations={},kv={}".format(*parts)
     rest = {
         name: getattr(precision, name)
-        for name in ("kv_rotary", "kv_indexer", "accumulate")
+        for name in ("kv_rotary", "kv_indexer", "experts", "accumulate")
         if getattr(precision, name) not in (None, "fp32")
     }
     if rest and "=" not in text:

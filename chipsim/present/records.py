@@ -72,6 +72,11 @@ def phase_record(
         "precision": precision_text(precision),
         "layers_only": layers_only,
         "latency_s": estimate.latency_s,
+        "pipeline": {
+            "parts": estimate.parts,
+            "stage_s": estimate.stage_s,
+            "bubble": estimate.bubble,
+        },
         "tokens_per_s": phase.tokens / estimate.latency_s,
         "bound": estimate.bound,
         "flops": estimate.flops,

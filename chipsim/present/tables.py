@@ -147,7 +147,12 @@ def phase_title(record: dict[str, Any], phase: Phase) -> str:
     asked = f"{record['model']} {phase_text(phase)}, {record['plan']}, {record['precision']}"
     layers = ", layers only" if record["layers_only"] else ""
     rate = format_si(record["tokens_per_s"], "tokens/s")
-    return f"{asked}{layers}\n{seconds(record['latency_s'])}, {rate}, mostly {record['bound']}"
+    told = f"{seconds(record['latency_s'])}, {rate}, mostly {record['bound']}"
+    stages = record["pipeline"]
+    if stages["stage_s"] < record["latency_s"]:
+        waits = f"{stages['parts']} parts in flight, bubble {percent(stages['bubble'])}"
+        told += f"\nslowest pipeline stage {seconds(stages['stage_s'])}, {waits}"
+    return f"{asked}{layers}\n{told}"
 
 
 PHASE_COLUMNS = (
