@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from chipsim.importers.hf_formats import format_of
+from chipsim.importers.hf_mlp import expert_count
 from chipsim.ops.precision import Precision
 
 if TYPE_CHECKING:
@@ -26,13 +27,18 @@ class Hint:
 
     def __init__(self, dtype: str) -> None:
         self.weights = self.activations = self.kv = dtype
+        self.experts: str | None = None
         self.quantized = False
         self.warnings: list[str] = []
 
     def precision(self) -> Precision:
         """The formats together."""
         return Precision.build(
-            "precision", weights=self.weights, activations=self.activations, kv=self.kv
+            "precision",
+            weights=self.weights,
+            activations=self.activations,
+            kv=self.kv,
+            experts=self.experts,
         )
 
 
@@ -74,20 +80,24 @@ def _apply(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
             f"quantization {shown} is not known: weights are taken as {hint.weights}"
         )
         return
-    hint.quantized = True
+    dtype, hint.quantized = hint.weights, True
     reader(hint, block, fields)
-    _warn_of_exceptions(hint, block)
+    _keep_exceptions(hint, block, fields, dtype)
 
 
-def _warn_of_exceptions(hint: Hint, block: dict[str, Any]) -> None:
-    """One format is kept for all weights; checkpoints often leave modules out."""
+def _keep_exceptions(hint: Hint, block: dict[str, Any], fields: Fields, dtype: str) -> None:
+    """Attention that a checkpoint leaves as it was: routed experts alone are quantized."""
     kept = [
         str(name)
         for key in ("modules_to_not_convert", "ignore", "exclude_modules", "ignored_layers")
         if isinstance(block.get(key), list)
         for name in block[key]
     ]
-    if any("attn" in name or "attention" in name for name in kept):
+    if not any("attn" in name or "attention" in name for name in kept):
+        return
+    if expert_count(fields):
+        hint.experts, hint.weights = hint.experts or hint.weights, dtype
+    else:
         hint.warnings.append(
             f"attention is not quantized in the file; {hint.weights} is taken for all weights"
         )
@@ -101,7 +111,7 @@ def _fp8(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
     elif size is not None:
         hint.warnings.append(f"weight_block_size {size}: the scales of its blocks are left out")
     if fields.raw("expert_dtype") == "fp4":
-        hint.weights = "mxfp4"
+        hint.experts = "mxfp4"
 
 
 def _mxfp4(hint: Hint, block: dict[str, Any], fields: Fields) -> None:

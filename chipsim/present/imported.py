@@ -34,6 +34,10 @@ def imported_lines(imported: Imported) -> list[Line]:
         Line("layers", str(model.layers), kinds if len(model.groups) > 1 else ""),
         Line("parameters", grouped(model.parameters)),
         Line("active parameters", grouped(model.active_parameters), "of one token"),
-        Line("weights, activations", f"{formats.weights}, {formats.activations}"),
+        Line(
+            "weights, activations",
+            f"{formats.weights}, {formats.activations}",
+            f"routed experts in {formats.experts}" if formats.experts else "",
+        ),
         Line("KV per token", f"{imported.kv_bytes_per_token:,.0f} B", f"in {formats.kv}"),
     ]

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chipsim.importers import import_huggingface
+from chipsim.ops.formats import get_format
+from chipsim.ops.parameters import module_parameters
 from tests.importers.files import llama, write
+from tests.importers.published import PUBLISHED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,6 +109,20 @@ def test_modules_that_stay_as_they_are_are_a_warning(tmp_path: Path) -> None:
     block = group(INT4, None) | {"ignore": ["lm_head", "re:.*self_attn.*"]}
     (warning,) = with_block(tmp_path, block).warnings
     assert warning.startswith("attention is not quantized")
+
+
+def test_experts_alone_are_quantized_where_attention_is_not(tmp_path: Path) -> None:
+    block = {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn"]}
+    config = PUBLISHED["gpt-oss-120b"].config | {"quantization_config": block}
+    imported = import_huggingface(write(tmp_path, config))
+    found, model = imported.precision, imported.model
+    assert (found.weights, found.experts) == ("bf16", "mxfp4")
+    # The model card (arXiv 2508.10925), Table 1: a checkpoint of 60.8 GiB.
+    counts = module_parameters(model)
+    stored = sum(
+        count * get_format(found.weights_of(module)).bytes for module, count in counts.items()
+    )
+    assert stored / 2**30 == pytest.approx(60.8, rel=0.01)
 
 
 def test_a_name_that_tells_more_than_the_file_is_a_warning(tmp_path: Path) -> None:
