@@ -3,7 +3,7 @@
 Experts are spread over ``ep`` chips of a stage. Where every chip has all tokens (one
 data-parallel rank), each computes for its own experts and one all-reduce adds up. With
 several ranks the tokens travel: an all-to-all to the experts and one back; chips that split
-the columns of an expert gather the tokens first and scatter the sums.
+the columns of an expert then gather what each of them got, and scatter the sums.
 """
 
 from __future__ import annotations
@@ -117,33 +117,36 @@ def _grouped(b: Builder, name: str, loads: tuple[RankLoad, ...], n: int, k: int)
 
 
 def _travelling(b: Builder, mlp: Experts) -> tuple[float, float]:
-    """Bytes that a chip gathers before, and sends in, the exchange with the experts."""
+    """Bytes that a chip gathers after, and sends in, the exchange with the experts."""
     plan, width = b.plan, mlp.latent or b.model.hidden
     rank = plan.tp  # chips that have the same tokens
     tokens = b.size(b.tokens * width)
-    gathered = tokens * plan.expert_tp / rank if plan.expert_tp > rank else 0.0
     copies = expert_copies(mlp.experts, mlp.top_k, plan.ep)
-    return gathered, tokens * min(1.0, plan.expert_tp / rank) * copies
+    if plan.expert_tp > rank:  # each sends its part; those that share an expert gather them
+        return tokens * copies * plan.expert_tp / rank, tokens * copies / rank
+    return 0.0, tokens * copies * plan.expert_tp / rank
 
 
 def _add_dispatch(b: Builder, mlp: Experts, *after: str | None) -> str:
     """Tokens to the chips of their experts."""
     gathered, sent = _travelling(b, mlp)
     last = ""
-    if gathered:
-        last = b.exchange(AllGather, "gather_rows", gathered, "expert_tp", *after)
     if b.plan.ep > 1:
-        last = b.exchange(AllToAll, "dispatch", sent, "ep", *([last] if last else after))
+        last = b.exchange(AllToAll, "dispatch", sent, "ep", *after)
+    if gathered:
+        last = b.exchange(
+            AllGather, "gather_rows", gathered, "expert_tp", *([last] if last else after)
+        )
     return last
 
 
 def _add_combine(b: Builder, mlp: Experts, last: str) -> str:
     """Results back to the chips of their tokens, added up."""
     gathered, sent = _travelling(b, mlp)
-    if b.plan.ep > 1:
-        last = b.exchange(AllToAll, "combine", sent, "ep", last)
     if gathered:
         last = b.exchange(ReduceScatter, "scatter_sums", gathered, "expert_tp", last)
+    if b.plan.ep > 1:
+        last = b.exchange(AllToAll, "combine", sent, "ep", last)
     return last
 
 
