@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chipsim.explore.compare import compare
     from chipsim.explore.cuts import cuts
     from chipsim.importers import import_chip, import_model
+    from chipsim.explore.plans import plans
     from chipsim.memory import memory_plan
     from chipsim.ops.graph import Phase
     from chipsim.ops.model import ModelSpec
@@ -45,6 +46,7 @@ __all__ = [
     "import_chip",
     "import_model",
     "memory_plan",
+    "plans",
     "validate",
 ]
 
@@ -63,6 +65,7 @@ _HOMES = {
     "import_chip": "chipsim.importers",
     "import_model": "chipsim.importers",
     "memory_plan": "chipsim.memory",
+    "plans": "chipsim.explore.plans",
     "validate": "chipsim.validation",
 }
 """Module that each public name is read from."""

@@ -62,6 +62,10 @@ class StageMemory:
         )
         return rows + self.state_bytes
 
+    def kv_bytes(self, sequences: Iterable[tuple[int, int]]) -> float:
+        """Bytes of sequences of one rank: how many, and the tokens of each."""
+        return sum(batch * self.sequence_bytes(context) for batch, context in sequences)
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
@@ -136,11 +140,17 @@ class MemoryPlan:
         ]
         return self.ranks * min(fitting, default=0)
 
-    def missing_bytes(self, batch: int, context: int) -> float:
-        """What each chip lacks for a batch in all (below 0: what is left)."""
-        sequences = -(-batch // self.ranks)
+    def missing_bytes(self, sequences: Iterable[tuple[int, int]]) -> float:
+        """What the fullest chip lacks (below 0: what is left).
+
+        Parameters
+        ----------
+        sequences : iterable of (int, int)
+            Sequences on all ranks together, and the tokens of each.
+        """
+        held = [(-(-batch // self.ranks), context) for batch, context in sequences]
         return max(
-            stage.weights_bytes + sequences * stage.sequence_bytes(context) - self.usable_bytes
+            stage.weights_bytes + stage.kv_bytes(held) - self.usable_bytes
             for stage in self.stages
         )
 
@@ -310,7 +320,7 @@ def check_phase(
     memory = memory_plan(chip, model, plan, precision, share=1.0)
     held = [(plan.rank_batch(segment.batch), segment.context) for segment in phase.segments]
     for stage in memory.stages:
-        kv = sum(batch * stage.sequence_bytes(context) for batch, context in held)
+        kv = stage.kv_bytes(held)
         if stage.weights_bytes + kv > memory.capacity_bytes:
             tokens = sum(batch * context for batch, context in held)
             raise _too_little(chip, model, plan, stage, kv, tokens)

@@ -71,6 +71,7 @@ class PerformanceModel:
         self.execution = Execution.load(block) if isinstance(block, str) else block
         self._record = machine_record(self.chip, self.execution)[0]
         self._known: dict[Operator, Estimate] = {}
+        self._named: dict[Operator, Estimate] = {}
 
     def estimate(self, operator: Operator) -> Estimate:
         """Latency, bound and mapping of one operator.
@@ -82,11 +83,14 @@ class PerformanceModel:
         InfeasibleError
             No tile fits a core's SRAM, or the machine has too few chips.
         """
-        key = replace(operator, name="")  # type: ignore[type-var]
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._estimate(key)
-        return replace(known, operator=operator)
+        named = self._named.get(operator)
+        if named is None:
+            key = replace(operator, name="")  # type: ignore[type-var]
+            known = self._known.get(key)
+            if known is None:
+                known = self._known[key] = self._estimate(key)
+            named = self._named[operator] = replace(known, operator=operator)
+        return named
 
     def rows(self, graph: nx.DiGraph[str]) -> tuple[OperatorRow, ...]:
         """Estimates of the operators of a phase graph, in its order."""

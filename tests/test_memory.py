@@ -157,8 +157,8 @@ def test_ranks_have_their_own_sequences() -> None:
     )
     assert one.largest_batch(4096) == one.kv_tokens // 4096  # type: ignore[operator]
     assert eight.largest_batch(4096) == 8 * (eight.kv_tokens // 4096)  # type: ignore[operator]
-    assert eight.missing_bytes(eight.largest_batch(4096), 4096) <= 0
-    assert eight.missing_bytes(eight.largest_batch(4096) + 1, 4096) > 0
+    assert eight.missing_bytes([(eight.largest_batch(4096), 4096)]) <= 0
+    assert eight.missing_bytes([(eight.largest_batch(4096) + 1, 4096)]) > 0
 
 
 def test_windows_bound_what_a_sequence_keeps() -> None:

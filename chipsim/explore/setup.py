@@ -151,7 +151,7 @@ class Setup:
     def _missing(self, chip: Chip, batch: int, share: float = 1.0) -> float:
         """Bytes that each chip lacks for weights and the KV of a batch (or below 0)."""
         memory = memory_plan(chip, self.model, self.plan, self.precision, share)
-        return memory.missing_bytes(batch, self.phase.context)
+        return memory.missing_bytes([(batch, self.phase.context)])
 
     def _largest(self, chip: Chip, model: PhaseModel) -> Answer:
         memory = memory_plan(chip, self.model, self.plan, self.precision, self.memory_share)
