@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from chipsim.ops.parts import DensePart, GroupedPart, LatentPart, MoePart
+from chipsim.spec import FieldError
 
 if TYPE_CHECKING:
     from chipsim.ops.model import ModelSpec
@@ -123,25 +124,27 @@ def fill_layer(model: ModelSpec, kind: LayerKind | None) -> Layer:
 
     Raises
     ------
-    ValueError
-        Parts that do not hang together; the message says what would be allowed.
+    FieldError
+        Parts that do not hang together.
     """
     attention = model.attention if kind is None or kind.attention is None else kind.attention
     mlp = model.mlp if kind is None or kind.mlp is None else kind.mlp
+    where = "" if kind is None else f"layer_kinds.{kind.name}."
     layer = Layer(
         name="layer" if kind is None else kind.name,
-        mixer=None if attention == "none" else _mixer(model, attention),
-        mlp=None if mlp == "none" else _mlp(model, mlp),
+        mixer=None if attention == "none" else _mixer(model, attention, where),
+        mlp=None if mlp == "none" else _mlp(model, mlp, where),
         phases=("prefill", "decode") if kind is None else kind.phases,
     )
     if layer.mixer is None and layer.mlp is None:
-        raise ValueError(f"{layer.name}: a layer with an attention or an MLP")
+        raise FieldError(f"{where}mlp", "none", "an MLP, since it has no attention")
     return layer
 
 
-def _mixer(model: ModelSpec, part: AttentionPart | None) -> Mixer:
+def _mixer(model: ModelSpec, part: AttentionPart | None, where: str) -> Mixer:
+    where += "attention."
     if part is None or isinstance(part, GroupedPart):
-        return _grouped(model, part or GroupedPart())
+        return _grouped(model, part or GroupedPart(), where)
     if isinstance(part, LatentPart):
         return Latent(
             part.heads or model.heads,
@@ -152,17 +155,17 @@ def _mixer(model: ModelSpec, part: AttentionPart | None) -> Mixer:
             part.v_head_dim,
             part.indexer,
         )
-    return _linear(part)
+    return _linear(part, where)
 
 
-def _grouped(model: ModelSpec, part: GroupedPart) -> Grouped:
+def _grouped(model: ModelSpec, part: GroupedPart, where: str) -> Grouped:
     heads, head_dim = part.heads or model.heads, part.head_dim or model.head_dim
     kv_heads = part.kv_heads or model.kv_heads
     if heads % kv_heads:
-        raise ValueError(f"kv_heads: a divisor of the {heads} heads, not {kv_heads}")
+        raise FieldError(f"{where}kv_heads", kv_heads, f"a divisor of the {heads} heads")
     value_dim = part.value_dim or head_dim
     if part.keys_are_values and value_dim != head_dim:
-        raise ValueError(f"value_dim: {head_dim}, since keys are values")
+        raise FieldError(f"{where}value_dim", value_dim, f"{head_dim}, since keys are values")
     return Grouped(
         heads,
         kv_heads,
@@ -177,10 +180,10 @@ def _grouped(model: ModelSpec, part: GroupedPart) -> Grouped:
     )
 
 
-def _linear(part: LinearPart) -> Linear:
+def _linear(part: LinearPart, where: str) -> Linear:
     key_heads = part.key_heads or part.heads
     if part.heads % key_heads:
-        raise ValueError(f"key_heads: a divisor of the {part.heads} heads, not {key_heads}")
+        raise FieldError(f"{where}key_heads", key_heads, f"a divisor of the {part.heads} heads")
     return Linear(
         part.rule,
         part.heads,
@@ -194,13 +197,14 @@ def _linear(part: LinearPart) -> Linear:
     )
 
 
-def _mlp(model: ModelSpec, part: MlpPart | None) -> Mlp:
+def _mlp(model: ModelSpec, part: MlpPart | None, where: str) -> Mlp:
     part = part or DensePart()
     gated = model.gated if part.gated is None else part.gated
     activation = part.activation or model.activation
     if isinstance(part, MoePart):
         if part.top_k > part.experts:
-            raise ValueError(f"top_k: at most the {part.experts} experts, not {part.top_k}")
+            allowed = f"at most the {part.experts} experts"
+            raise FieldError(f"{where}mlp.top_k", part.top_k, allowed)
         return Experts(
             part.experts,
             part.top_k,
