@@ -7,7 +7,17 @@ from typing import Any, cast
 
 import typer
 
-from chipsim.cli import compare, cuts, doctor, estimate, imports, lists, memory, validate
+from chipsim.cli import (
+    compare,
+    cuts,
+    doctor,
+    estimate,
+    imports,
+    lists,
+    memory,
+    plans,
+    validate,
+)
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -17,7 +27,17 @@ SETTINGS: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
 
-FIRST = ("chips", "models", "executions", "show", "estimate", "memory", "cuts", "compare")
+FIRST = (
+    "chips",
+    "models",
+    "executions",
+    "show",
+    "estimate",
+    "memory",
+    "plans",
+    "cuts",
+    "compare",
+)
 """Commands in the order of help; the others follow."""
 
 
@@ -29,6 +49,7 @@ def command() -> Callable[..., Any]:
         app.command(name)(getattr(lists, name))
     app.add_typer(_estimates(), name="estimate")
     app.command("memory")(memory.memory)
+    app.command("plans")(plans.plans)
     app.command("cuts")(cuts.cuts)
     app.command("compare")(compare.compare)
     app.command("validate")(validate.validate)

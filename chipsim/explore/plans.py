@@ -189,10 +189,9 @@ def search_plans(
         for plan in valid_plans(first.model, chips, _kind(phase))
     ]
     if not found:
-        raise InfeasibleError(
-            f"plans: chips: {chips} is not allowed for {first.model.name}, which no plan splits "
-            f"over so many; allowed: {_nearest(first.model, chips, phase)}"
-        )
+        near = _nearest(first.model, chips, phase)
+        allowed = f"a number that some plan splits {first.model.name} over, such as {near}"
+        raise InfeasibleError(f"plans: chips: {chips} is not allowed; allowed: {allowed}")
     found.sort(key=lambda each: (each.missing_bytes > 0.0, each.estimate.latency_s))
     return PlanSearch(first, phase, chips, memory_share, tuple(found))
 

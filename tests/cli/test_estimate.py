@@ -162,3 +162,24 @@ def test_memory_offers_to_split_cached_rows(chipsim: Command) -> None:
 def test_memory_of_windows_and_of_states(chipsim: Command) -> None:
     shown = chipsim("memory --chip h100-sxm --model gpt-oss-120b --tp 8 --context 8192").out
     assert "KV of 8192 tokens" in shown
+
+
+PLANS = "plans --chip h100-sxm --model llama-3.1-8b --phase decode --batch 32 --context 1024"
+
+
+def test_plans_are_ranked(chipsim: Command) -> None:
+    found = chipsim(f"{PLANS} --chips 4 --json").json
+    assert found["chips"] == 4
+    assert [row["rank"] for row in found["rows"]] == list(range(1, len(found["rows"]) + 1))
+    assert {row["plan"] for row in found["rows"]} >= {"tp=4", "dp=4", "pp=4", "tp=2,dp=2"}
+    shown = chipsim(f"{PLANS} --chips 4 --top 2").out
+    assert found["rows"][0]["plan"] in shown
+    assert "more: --top N" in shown
+
+
+def test_a_plan_of_stages_says_how_long_they_wait(chipsim: Command) -> None:
+    command = "estimate decode --chip h100-sxm --model llama-3.1-8b --context 512 --plan pp=2"
+    found = chipsim(f"{command} --json").json
+    assert found["plan"] == "pp=2"
+    assert found["pipeline"]["bubble"] > 0.49
+    assert "bubble" in chipsim(command).out
