@@ -88,9 +88,7 @@ def _show(found: PlanSearch, top: int) -> None:
     from chipsim.present.tables import footer_line, heading
 
     performance = found.model.performance
-    shown = [heading(plans_title(found)), plans_table(found, top)]
+    show(heading(plans_title(found)), plans_table(found, top))
     if len(found.plans) > top:
-        shown.append(
-            footer_line(f"{len(found.plans) - top} more: --top N, --json or --out FILE")
-        )
-    show(*shown, footer_line(footer(performance.chip.name, performance.execution)))
+        show(footer_line(f"{len(found.plans) - top} more: --top N, --json or --out FILE"))
+    show(footer_line(footer(performance.chip.name, performance.execution)))
