@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from chipsim.execution import Execution
     from chipsim.explore.compare import compare
     from chipsim.explore.cuts import cuts
-    from chipsim.importers import import_chip, import_model
     from chipsim.explore.plans import plans
+    from chipsim.importers import import_chip, import_model
     from chipsim.memory import memory_plan
     from chipsim.ops.graph import Phase
     from chipsim.ops.model import ModelSpec

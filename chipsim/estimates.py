@@ -56,7 +56,8 @@ class Estimate:
     @property
     def utilisation(self) -> float:
         """Lower bound over latency, 0 ... 1."""
-        return self.lower_bound_s / self.latency_s if self.latency_s > 0 else 1.0
+        # Both are sums of the same parts: rounding alone may put one above the other.
+        return min(1.0, self.lower_bound_s / self.latency_s) if self.latency_s > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
