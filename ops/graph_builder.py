@@ -85,7 +85,7 @@ class Builder:
     parts: tuple[Part, ...] = ()
     prefix: str = ""
     count: int = 1
-    nodes: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    nodes: dict[str, dict[str, object]] = field(default_factory=dict)
     edges: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -106,14 +106,18 @@ class Builder:
     def add(self, operator: Operator, group: str, *after: str | None) -> str:
         """Add an operator that needs the results of ``after``; its name."""
         name = operator.name
-        node = {"operator": operator, "count": self.count, "group": group}
-        self.nodes.append((name, node))
-        self.edges += [(source, name) for source in after if source is not None]
+        self.nodes[name] = {"operator": operator, "count": self.count, "group": group}
+        for source in after:
+            if source is not None:
+                self.edges.append((source, name))
         return name
 
     def finish(self) -> nx.DiGraph[str]:
-        """The graph; adding all nodes at once is twice as fast as one by one."""
+        """The graph; adding all nodes at once is several times as fast as one by one."""
+        import networkx as nx
+
         self.graph.add_nodes_from(self.nodes)
+        nx.set_node_attributes(self.graph, self.nodes)
         self.graph.add_edges_from(self.edges)
         return self.graph
 
