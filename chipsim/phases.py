@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from chipsim.errors import InfeasibleError
+from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import PhaseEstimate
 from chipsim.memory import check_phase
 from chipsim.ops.graph import Phase, phase_graph
@@ -80,6 +80,8 @@ class PhaseModel:
         ------
         InfeasibleError
             The plan splits neither model nor machine, or weights and KV do not fit.
+        ConfigError
+            Prompts are split (``cp``), and there is decode in the phase.
         """
         known = self._known.get(phase)
         if known is None:
@@ -89,6 +91,9 @@ class PhaseModel:
     def _estimate(self, phase: Phase) -> PhaseEstimate:
         chip, kernels = self.performance.chip, self.performance.execution.kernels
         check_machine(chip, self.plan)
+        if self.plan.cp > 1 and phase.kind in ("decode", "mixed"):
+            allowed = f"1 in {phase.kind}; dcp splits the cached tokens"
+            raise ConfigError("plan", "cp", self.plan.cp, allowed)
         precision = self.precision_of(phase)
         graph = phase_graph(
             self.model,

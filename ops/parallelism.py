@@ -119,7 +119,8 @@ def _expert_sizes(model: ModelSpec, chips: int) -> str:
         for mlp in (group.layer.mlp for group in model.groups)
         if isinstance(mlp, Experts)
     }
-    return f"{', '.join(found) or 'no experts'} on {chips} chips"
+    place = "one chip: ep spreads over tp x cp x dp" if chips == 1 else f"{chips} chips"
+    return f"{', '.join(found) or 'no experts'} on {place}"
 
 
 def divisors(number: int) -> list[int]:

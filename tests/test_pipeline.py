@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chipsim.errors import InfeasibleError
+from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import Estimate, OperatorRow
 from chipsim.ops.graph import Phase
 from chipsim.ops.model import ModelSpec
@@ -107,10 +107,17 @@ def test_a_machine_that_stands_alone_holds_no_more_than_its_chips() -> None:
         estimate("spad-early-decode", "llama-3.1-8b", Phase.decode(2, 16), "tp=8,dp=2")
 
 
+def test_prompts_are_split_and_decode_is_not() -> None:
+    with pytest.raises(ConfigError, match=r"cp: 2 .* allowed: 1 in decode; dcp splits"):
+        estimate("h100-sxm", "llama-3.1-8b", Phase.decode(2, 16), "cp=2")
+    with pytest.raises(ConfigError, match="allowed: 1 in mixed"):
+        estimate("h100-sxm", "llama-3.1-8b", Phase.mixed(16, 0, 2, 16), "cp=2")
+
+
 @pytest.mark.parametrize("plan", ["pp=2", "tp=2,pp=4", "dp=4", "tp=2,dp=2", "tp=2,cp=2"])
 def test_a_larger_batch_is_never_faster(plan: str) -> None:
     model = PhaseModel("h100-sxm", "llama-3.1-8b", plan, check_memory=False)
-    for make in (Phase.prefill, Phase.decode):
+    for make in (Phase.prefill, Phase.decode) if "cp" not in plan else (Phase.prefill,):
         steps = [model.estimate(make(batch, 256)).latency_s for batch in range(1, 18)]
         assert steps == sorted(steps)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from chipsim.ops.phase import Phase
     from chipsim.ops.precision import Precision
 
+Size = Annotated[str, typer.Option("--bytes", metavar="SIZE", help="29360128, or 28 MiB.")]
 Rows = Annotated[int, typer.Option("-m", "--rows", metavar="M", help="Rows.")]
 Columns = Annotated[int, typer.Option("-n", "--columns", metavar="N", help="Columns.")]
 Batch = Annotated[int, typer.Option("--batch", metavar="B", help="Sequences.")]
@@ -165,18 +166,27 @@ def gelu(
     _answer([operator], f"gelu of {elements} elements", chip, execution, as_json)
 
 
-def all_reduce(
-    chip: ChipName,
-    size: Annotated[str, typer.Option("--bytes", metavar="SIZE", help="29360128, or 28 MiB.")],
-    chips: Annotated[int, typer.Option("--chips", metavar="N", help="Chips that take part.")],
-    execution: ExecutionName = None,
-    as_json: AsJson = False,
-) -> None:
-    """Sum of a tensor over chips, the result on each."""
-    from chipsim.ops.operators import AllReduce
+def _exchange(name: str, kind: str, help_text: str) -> Callable[..., None]:
+    """A command for one class of `chipsim.ops.collectives`."""
 
-    operator = AllReduce("all-reduce", _bytes(size), chips)
-    _answer([operator], f"all-reduce of {size} over {chips} chips", chip, execution, as_json)
+    def command(
+        chip: ChipName,
+        size: Size,
+        chips: Annotated[int, typer.Option("--chips", metavar="N", help="Chips of the group.")],
+        stride: Annotated[
+            int, typer.Option("--stride", metavar="N", help="Ranks between neighbours.")
+        ] = 1,
+        execution: ExecutionName = None,
+        as_json: AsJson = False,
+    ) -> None:
+        from chipsim.ops import collectives
+
+        operator = getattr(collectives, kind)(name, _bytes(size), chips, stride)
+        title = f"{name} of {size} over {chips} chips"
+        _answer([operator], title, chip, execution, as_json)
+
+    command.__doc__ = help_text
+    return command
 
 
 def _bytes(text: str) -> float:
@@ -244,7 +254,16 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "softmax": softmax,
     "layernorm": layernorm,
     "gelu": gelu,
-    "all-reduce": all_reduce,
+    **{
+        name: _exchange(name, kind, text)
+        for name, kind, text in (
+            ("all-reduce", "AllReduce", "Sum of a tensor over chips, the result on each."),
+            ("all-gather", "AllGather", "A tensor that chips share, whole on each."),
+            ("reduce-scatter", "ReduceScatter", "Sum of a tensor, a share on each chip."),
+            ("all-to-all", "AllToAll", "BYTES of each chip, in equal shares to all."),
+            ("send-recv", "SendRecv", "BYTES to the chip STRIDE ranks further on."),
+        )
+    },
     "prefill": prefill,
     "decode": decode,
 }

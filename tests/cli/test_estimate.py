@@ -164,6 +164,31 @@ def test_memory_of_windows_and_of_states(chipsim: Command) -> None:
     assert "KV of 8192 tokens" in shown
 
 
+@pytest.mark.parametrize(
+    ("name", "port_s"),
+    [
+        ("all-reduce", 2 * 7 / 8 * 1e8 / 8 / 50e9),
+        ("all-gather", 7 / 8 * 1e8 / 8 / 50e9),
+        ("reduce-scatter", 7 / 8 * 1e8 / 8 / 50e9),
+        ("all-to-all", 7 / 8 * 1e8 / 50e9),
+    ],
+)
+def test_exchanges_over_machines(chipsim: Command, name: str, port_s: float) -> None:
+    """64 chips in 8 machines: nothing is faster than a chip's port of 50 GB/s lets it be."""
+    command = f"estimate {name} --chip spad-h100 --chips 64 --bytes 1e8 --execution ideal"
+    found = chipsim(f"{command} --json").json
+    assert found["mapping"]["machines"] == 8
+    assert found["latency_s"] >= max(port_s, found["lower_bound_s"]) * (1 - 1e-12)
+    assert found["latency_s"] < 2 * port_s
+
+
+def test_sending_to_the_next_machine(chipsim: Command) -> None:
+    command = "estimate send-recv --chip spad-h100 --execution ideal --chips 2 --bytes 1e8"
+    near, far = (chipsim(f"{command} --stride {n} --json").json for n in (1, 8))
+    assert math.isclose(far["latency_s"], 1e8 / 50e9)
+    assert near["latency_s"] < far["latency_s"] / 7
+
+
 PLANS = "plans --chip h100-sxm --model llama-3.1-8b --phase decode --batch 32 --context 1024"
 
 
