@@ -13,6 +13,7 @@ from chipsim.cli.options import (
     ExecutionName,
     Formats,
     LayersOnly,
+    MaybeFormats,
     ModelName,
     Plan,
     Tp,
@@ -212,7 +213,7 @@ def prefill(
     ] = 0,
     tp: Tp = None,
     plan: Plan = None,
-    formats: Formats = "fp16",
+    formats: MaybeFormats = None,
     execution: ExecutionName = None,
     layers_only: LayersOnly = False,
     as_json: AsJson = False,
@@ -221,7 +222,7 @@ def prefill(
     from chipsim.ops.phase import Phase
 
     phase = Phase.prefill(batch, prompt, prefix)
-    arguments = (chip, model, read_plan(tp, plan), execution, _precision(formats))
+    arguments = (chip, model, read_plan(tp, plan), execution, formats)
     _answer_phase(phase, *arguments, layers_only=layers_only, as_json=as_json)
 
 
@@ -235,7 +236,7 @@ def decode(
     batch: Batch = 1,
     tp: Tp = None,
     plan: Plan = None,
-    formats: Formats = "fp16",
+    formats: MaybeFormats = None,
     execution: ExecutionName = None,
     layers_only: LayersOnly = False,
     as_json: AsJson = False,
@@ -244,7 +245,7 @@ def decode(
     from chipsim.ops.phase import Phase
 
     phase = Phase.decode(batch, context)
-    arguments = (chip, model, read_plan(tp, plan), execution, _precision(formats))
+    arguments = (chip, model, read_plan(tp, plan), execution, formats)
     _answer_phase(phase, *arguments, layers_only=layers_only, as_json=as_json)
 
 
@@ -312,7 +313,7 @@ def _answer_phase(
     model: str,
     plan: Any,
     execution: str | None,
-    precision: Precision,
+    formats: str | None,
     *,
     layers_only: bool,
     as_json: bool,
@@ -321,10 +322,10 @@ def _answer_phase(
     from chipsim.present.records import phase_record
 
     phases = PhaseModel(
-        chip, model, plan, execution=execution, precision=precision, layers_only=layers_only
+        chip, model, plan, execution=execution, precision=formats, layers_only=layers_only
     )
     estimate = phases.estimate(phase)
-    record = phase_record(estimate, precision, layers_only=layers_only)
+    record = phase_record(estimate, phases.precision_of(phase), layers_only=layers_only)
     if as_json:
         emit(record)
     else:

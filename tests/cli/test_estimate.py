@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -208,3 +209,15 @@ def test_a_plan_of_stages_says_how_long_they_wait(chipsim: Command) -> None:
     assert found["plan"] == "pp=2"
     assert found["pipeline"]["bubble"] > 0.49
     assert "bubble" in chipsim(command).out
+
+
+def test_a_model_brings_its_own_formats(chipsim: Command, tmp_path: Path) -> None:
+    library = Path(__file__).parents[2] / "arch_configs/models/llama-3.1-8b.yaml"
+    own = "precision:\n  decode: {weights: fp8, activations: bf16, kv: fp8}\n"
+    path = tmp_path / "mine.yaml"
+    path.write_text(library.read_text(encoding="utf-8") + own, encoding="utf-8")
+    text = "weights=fp8,activations=bf16,kv=fp8"
+    for command in ("estimate decode", "memory", "plans --chips 1 --phase decode"):
+        asked = f"{command} --chip h100-sxm --model {path} --context 512 --json"
+        assert chipsim(asked).json["precision"] == text
+        assert chipsim(f"{asked} --precision bf16").json["precision"] == "bf16"
