@@ -130,8 +130,8 @@ def rank_loads(
 
 def _touched(probability: float, tokens: int) -> float:
     """1 - (1 - p)^T, exact for small p too."""
-    if probability >= 1.0:
-        return 1.0
+    if probability >= 1.0 or tokens == 1:
+        return min(1.0, probability)
     return -math.expm1(tokens * math.log1p(-probability))
 
 

@@ -208,5 +208,6 @@ def test_experts_and_latents_of_a_small_model_on_many_plans() -> None:
     plans = ["tp=1", "tp=2", "tp=4,ep=4", "dp=4,ep=4", "tp=2,dp=2", "tp=2,dp=2,ep=2"]
     for text in [*plans, "pp=2", "cp=2", "tp=2,dcp=2"]:
         plan = Parallelism.parse(text)
-        for phase in (Phase.prefill(8, 64), Phase.decode(8, 64), Phase.mixed(8, 8, 8, 64)):
+        steps = [Phase.prefill(8, 64), Phase.decode(8, 64), Phase.mixed(8, 8, 8, 64)]
+        for phase in steps[:1] if plan.cp > 1 else steps:
             assert PhaseModel(H200, spec, plan).estimate(phase).latency_s > 0
