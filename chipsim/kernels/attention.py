@@ -164,6 +164,12 @@ def keys_read(shape: AttentionShape) -> int:
 
 
 @inline
+def tile_room(shape: AttentionShape, rows: int) -> float:
+    """Bytes of a tile's queries and of the sums of its results."""
+    return rows * (shape.head_dim * shape.q_bytes + shape.value_dim * ACCUMULATOR_BYTES)
+
+
+@inline
 def best_tile(
     machine: Record, shape: AttentionShape, key_block: int, best: AttentionCost
 ) -> AttentionCost:
@@ -179,9 +185,7 @@ def best_tile(
         rows = ROWS[i]
         if i + 1 < len(ROWS) and ROWS[i + 1] >= height:
             continue
-        room = rows * (shape.head_dim * shape.q_bytes + shape.value_dim * ACCUMULATOR_BYTES)
-        room += 2.0 * key_block * row
-        if room > machine.sram:
+        if tile_room(shape, rows) + 2.0 * key_block * row > machine.sram:
             continue
         block = block_seconds(machine, shape, rows, key_block)
         tiles, total, longest, shortest = tile_blocks(shape, rows, key_block)
