@@ -12,7 +12,7 @@ from chipsim.errors import InfeasibleError
 from chipsim.ops.graph import phase_graph
 from chipsim.ops.loads import ExpertGroup, distinct_experts
 from chipsim.ops.model import ModelSpec
-from chipsim.ops.operators import GroupedGemm, Indexer, LatentAttention, Recurrence
+from chipsim.ops.operators import Attention, GroupedGemm, Indexer, LatentAttention, Recurrence
 from chipsim.ops.phase import Phase
 from chipsim.ops.plan import Parallelism
 from chipsim.performance import PerformanceModel
@@ -172,6 +172,8 @@ def test_windows_and_states_leave_room_for_long_sequences() -> None:
     [
         LatentAttention("a", 8, 128, 512, 64, 1, 4096),
         LatentAttention("a", 1, 128, 512, 64, 512, 9000, 2048),
+        Attention("a", 1, 16, 2, 512, 512, 700, 4096),  # heads of 512, as in Gemma 4
+        Attention("a", 1, 128, 128, 192, 128, 700, 4096),
         Indexer("i", 8, 64, 128, 1, 50_000),
         Recurrence("r", 8, 32, 16, 128, 128, 1000, 64, "delta"),
         Recurrence("r", 8, 32, 16, 128, 128, 1),

@@ -33,8 +33,10 @@ ROWS = np.array([256, 128, 64, 32, 16], dtype=np.int64)
 """Query rows of a tile that are tried."""
 KEY_BLOCK = 64
 """Keys that a tile takes at a time."""
-LATENT_BLOCKS = np.array([64, 32, 16], dtype=np.int64)
-"""Rows that a tile of latent attention takes at a time: a row is wide."""
+USUAL_WIDTH = 256
+"""Elements of a key and a value up to which blocks of `KEY_BLOCK` alone are tried."""
+WIDE_BLOCKS = np.array([64, 32, 16], dtype=np.int64)
+"""Keys that a tile takes at a time where they are wider, or latent rows."""
 SOFTMAX_FLOPS = 6.0
 """Vector FLOP per score beside the exponential: scale, mask, max, subtract, sum, rescale."""
 INDEX_FLOPS = 3.0
@@ -246,8 +248,8 @@ def attention_search(machine: Record, shape: AttentionShape) -> AttentionCost:
         Infinite latency when no tile fits the SRAM.
     """
     best = AttentionCost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0, 0)
-    if shape.row_bytes == 0.0:
+    if shape.row_bytes == 0.0 and shape.head_dim + shape.value_dim <= USUAL_WIDTH:
         return best_tile(machine, shape, KEY_BLOCK, best)
-    for keys in LATENT_BLOCKS:
+    for keys in WIDE_BLOCKS:
         best = best_tile(machine, shape, keys, best)
     return best
