@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from benchmarks.figures import Figure, median_seconds
 from chipsim.execution import Execution
 from chipsim.explore.cuts import cuts
+from chipsim.ops.graph import phase_graph
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.phase import Phase
+from chipsim.ops.plan import Parallelism
 from chipsim.performance import PerformanceModel
 from chipsim.phases import PhaseModel, estimate
 
@@ -36,6 +38,11 @@ def phases() -> Iterator[Figure]:
     yield Figure(
         "GPT-3 decode, 8 x 2048, cold", _cold(decode), target=3e-3, llmcompass_s=(28, 32)
     )
+    deepseek, plan = ModelSpec.load("deepseek-v3"), Parallelism(dp=64, ep=64)
+    graphs = [
+        partial(phase_graph, deepseek, Phase.decode(4096 + i, 4096), plan) for i in range(99)
+    ]
+    yield Figure("DeepSeek-V3 decode graph, 64 chips", median_seconds(graphs), target=5e-4)
     model, again = _model(), decode[0]
     model.estimate(again)
     repeated = median_seconds([lambda: model.estimate(again)] * 1000)

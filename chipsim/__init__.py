@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from chipsim.execution import Execution
     from chipsim.explore.compare import compare
     from chipsim.explore.cuts import cuts
-    from chipsim.importers import import_chip
+    from chipsim.explore.plans import plans
+    from chipsim.importers import import_chip, import_model
     from chipsim.memory import memory_plan
     from chipsim.ops.graph import Phase
     from chipsim.ops.model import ModelSpec
@@ -45,7 +46,9 @@ __all__ = [
     "cuts",
     "estimate",
     "import_chip",
+    "import_model",
     "memory_plan",
+    "plans",
     "validate",
 ]
 
@@ -63,7 +66,9 @@ _HOMES = {
     "cuts": "chipsim.explore.cuts",
     "estimate": "chipsim.phases",
     "import_chip": "chipsim.importers",
+    "import_model": "chipsim.importers",
     "memory_plan": "chipsim.memory",
+    "plans": "chipsim.explore.plans",
     "validate": "chipsim.validation",
 }
 """Module that each public name is read from."""

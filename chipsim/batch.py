@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from chipsim.conversion import Operand, conversion
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.kernels.gemm_batch import Floats, gemm_product
 from chipsim.kernels.machine import MACHINE
 from chipsim.machine import machine_record
 from chipsim.ops.checks import LARGEST, whole
 from chipsim.ops.formats import get_format
+from chipsim.ops.operators import Gemm
 from chipsim.performance import PerformanceModel
 
 if TYPE_CHECKING:
@@ -86,18 +88,25 @@ def gemm_latencies(
     """
     models = _models(chips, execution)
     a, b, c = _three(formats)
-    wider = a if get_format(a).bits >= get_format(b).bits else b
+    runs = [conversion(m.chip, Operand("A", a, 1.0), Operand("B", b, 1.0)) for m in models]
     kind = "gemm" if b_is_weight else "batched_gemm"
-    return machine_latencies(
+    found = machine_latencies(
         np.concatenate([machine_record(m.chip, m.execution) for m in models]),
         shapes,
-        macs_per_cycle=[_macs(model.chip, wider) for model in models],
+        macs_per_cycle=[run.macs for run in runs],
         launch_s=[getattr(model.execution.launch, kind) for model in models],
         element_bytes=(get_format(a).bytes, get_format(b).bytes, get_format(c).bytes),
         b_is_weight=b_is_weight,
         threads=threads,
         names=[model.chip.name for model in models],
     )
+    for row, run in enumerate(runs):
+        if run.note:  # conversions go with the size of a product: one by one
+            found[row] = [
+                models[row].estimate(Gemm("", m, n, k, batch, a, b, c, b_is_weight)).latency_s
+                for m, n, k, batch in _sizes(shapes).tolist()
+            ]
+    return found
 
 
 def machine_latencies(
@@ -207,10 +216,6 @@ def _models(
 
 def _three(formats: Formats) -> tuple[str, str, str]:
     return (formats, formats, formats) if isinstance(formats, str) else formats
-
-
-def _macs(chip: Chip, format_name: str) -> float:
-    return chip.macs_per_cycle(format_name) if chip.core.systolic_array else 1.0
 
 
 def _sizes(shapes: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -110,11 +110,25 @@ class Link(Spec):
     """Largest payload of a packet."""
 
 
+class ScaleOut(Spec):
+    """The network between machines, as one chip of them sees it."""
+
+    bandwidth: Annotated[Bandwidth, POSITIVE]
+    """One chip, one direction."""
+    latency: Annotated[Seconds, Field(ge=0, le=1e6)] = 0.0
+    header: Annotated[Capacity, Field(ge=0, le=1e6)] = 0.0
+    """Header bytes of a packet."""
+    payload: Annotated[Capacity, POSITIVE] = 4096.0
+    """Largest payload of a packet."""
+
+
 class Machine(Spec):
     """The usual machine of a chip: how many, and how they are connected."""
 
     chips: Count = 8
     topology: Topology = "fully-connected"
+    scale_out: ScaleOut | None = None
+    """Null: the machine stands alone."""
 
 
 class Chip(Spec):

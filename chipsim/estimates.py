@@ -34,10 +34,13 @@ class Estimate:
         ``max(FLOP / peak, compulsory bytes / peak bandwidth)``: no estimate is below it.
     parts : dict of str to float
         Seconds: ``launch``, ``core`` (busiest core), ``memory``, ``hidden`` (memory
-        behind core), ``reduction``, ``link``; latency = launch + core + memory - hidden +
-        reduction + link.
+        behind core), ``reduction``, ``link``, ``conversion`` (beyond what hides behind the
+        rest); latency = launch + core + memory - hidden + reduction + link + conversion.
     mapping : dict
         Best mapping found (empty where nothing is mapped).
+    conversion : str
+        Operands that run in another format than their own, since the matrix units lack
+        it: ``weights nvfp4 -> bf16``; empty where none does.
     """
 
     operator: Operator
@@ -48,11 +51,13 @@ class Estimate:
     lower_bound_s: float
     parts: dict[str, float]
     mapping: dict[str, Any]
+    conversion: str = ""
 
     @property
     def utilisation(self) -> float:
         """Lower bound over latency, 0 ... 1."""
-        return self.lower_bound_s / self.latency_s if self.latency_s > 0 else 1.0
+        # Both are sums of the same parts: rounding alone may put one above the other.
+        return min(1.0, self.lower_bound_s / self.latency_s) if self.latency_s > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,15 @@ class PhaseEstimate:
         One step, seconds.
     layers : int
         Layers of the model; operators of a layer have this count.
+    rows : tuple of OperatorRow
+        Operators that one chip runs; with pipeline stages those that one part of the
+        sequences meets on its way through all of them.
+    parts : int
+        Parts that pipeline stages work on side by side.
+    stage_s : float
+        Seconds of a part in the slowest stage (without stages: of the step).
+    bubble : float
+        Share of the stages' time without work, 0 ... 1.
     """
 
     chip: str
@@ -90,6 +104,9 @@ class PhaseEstimate:
     layers: int
     latency_s: float
     rows: tuple[OperatorRow, ...]
+    parts: int = 1
+    stage_s: float = 0.0
+    bubble: float = 0.0
 
     @property
     def bound(self) -> Bound:
@@ -99,6 +116,13 @@ class PhaseEstimate:
             bound = row.estimate.bound
             shares[bound] = shares.get(bound, 0.0) + row.latency_s
         return max(shares, key=lambda bound: shares[bound])
+
+    @property
+    def conversions(self) -> tuple[str, ...]:
+        """What operators convert on the vector units, each once."""
+        notes = (row.estimate.conversion for row in self.rows)
+        parts = (part for note in notes if note for part in note.split(", "))
+        return tuple(dict.fromkeys(parts))
 
     @property
     def flops(self) -> float:
@@ -128,6 +152,7 @@ class PhaseEstimate:
                 "flops": row.count * row.estimate.flops,
                 "memory_bytes": row.count * row.estimate.memory_bytes,
                 "utilisation": row.estimate.utilisation,
+                "conversion": row.estimate.conversion,
             }
             for row in self.rows
         ]
@@ -139,7 +164,8 @@ class PhaseEstimate:
         -------
         pandas.DataFrame
             ``name, group, kind, count, latency_s`` (all runs), ``share`` of the phase,
-            ``bound, flops, memory_bytes, utilisation``.
+            ``bound, flops, memory_bytes, utilisation``, ``conversion`` (formats that the
+            matrix units lack).
         """
         import pandas as pd
 

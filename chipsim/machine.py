@@ -22,6 +22,7 @@ def machine_record(chip: Chip, execution: Execution) -> npt.NDArray[np.void]:
     block does not name is infinite: it never limits.
     """
     array, sustained, overlap = chip.core.systolic_array, execution.sustained, execution.overlap
+    out = chip.machine.scale_out
     vector = chip.vector_flops * sustained.vector
     record = np.zeros(1, MACHINE)
     values = {
@@ -43,6 +44,10 @@ def machine_record(chip: Chip, execution: Execution) -> npt.NDArray[np.void]:
         "link_latency": chip.link.latency if chip.link else 0.0,
         "link_header": chip.link.header if chip.link else 0.0,
         "link_payload": chip.link.payload if chip.link else 1.0,
+        "out_bandwidth": out.bandwidth * sustained.link if out else 0.0,
+        "out_latency": out.latency if out else 0.0,
+        "out_header": out.header if out else 0.0,
+        "out_payload": out.payload if out else 1.0,
         "overlap_weights": overlap.weights,
         "overlap_activations": overlap.activations,
         "overlap_stores": overlap.stores,

@@ -1,27 +1,75 @@
-"""Memory of one chip of a plan: weights, what is left for KV, and whether it fits."""
+"""Memory of one chip of a plan: weights, what is left for KV, and whether it fits.
+
+Each pipeline stage holds its layers; within one every chip holds the same, and the stage
+with the least room decides. KV heads are split over tp and replicated beyond one per chip;
+the row of latent attention is whole on every tp chip, unless ``dcp`` of them split the tokens.
+Experts are spread over ep; each data-parallel rank has its own sequences.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chipsim.errors import ConfigError, InfeasibleError
+from chipsim.ops.cache import layer_cache
 from chipsim.ops.checks import positive, whole
 from chipsim.ops.formats import get_format
-from chipsim.ops.parallelism import check
-from chipsim.ops.parameters import kv_heads_per_chip, model_parameters
+from chipsim.ops.parallelism import cache_copies, check
+from chipsim.ops.parameters import module_parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from chipsim.chip import Chip
+    from chipsim.ops.layers import Layer
     from chipsim.ops.model import ModelSpec
     from chipsim.ops.parallelism import Parallelism
+    from chipsim.ops.phase import Phase
     from chipsim.ops.precision import Precision
 
 
 @dataclass(frozen=True, slots=True)
+class StageMemory:
+    """What one chip of a pipeline stage holds.
+
+    Attributes
+    ----------
+    weights_bytes : float
+        Weights, replicated parts included.
+    rows : tuple of (int, float)
+        Window (0: none) and bytes that one token adds, over the layers of that window.
+    state_bytes : float
+        Recurrent state of one sequence.
+    """
+
+    weights_bytes: float
+    rows: tuple[tuple[int, float], ...]
+    state_bytes: float
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of one token while no window is full."""
+        return sum(size for _, size in self.rows)
+
+    def sequence_bytes(self, tokens: int) -> float:
+        """Bytes of a sequence of ``tokens`` tokens."""
+        rows = sum(
+            size * (min(tokens, window) if window else tokens) for window, size in self.rows
+        )
+        return rows + self.state_bytes
+
+    def kv_bytes(self, sequences: Iterable[tuple[int, int]]) -> float:
+        """Bytes of sequences of one rank: how many, and the tokens of each."""
+        return sum(batch * self.sequence_bytes(context) for batch, context in sequences)
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """How the memory of one chip is divided; every chip of a plan holds the same.
+    """How the memory of one chip is divided.
 
     Attributes
     ----------
@@ -29,32 +77,85 @@ class MemoryPlan:
         Memory of the chip.
     usable_bytes : float
         The share of it that weights and KV may take.
-    weights_bytes_per_chip : float
-        Weights on one chip, replicated parts included.
-    kv_bytes_per_token : float
-        KV cache of one token over all layers, on one chip.
-    free_bytes : float
-        Left for KV after the weights (0 where they do not fit).
-    kv_tokens : int
-        Whole tokens of KV that fit.
-    fits : bool
-        The weights fit.
-    shortfall_bytes : float
-        Missing for the weights (0 where they fit).
+    stages : tuple of StageMemory
+        The pipeline stages that differ.
+    ranks : int
+        Data-parallel ranks, each with sequences of its own.
     """
 
     capacity_bytes: float
     usable_bytes: float
-    weights_bytes_per_chip: float
-    kv_bytes_per_token: float
-    free_bytes: float
-    kv_tokens: int
-    fits: bool
-    shortfall_bytes: float
+    stages: tuple[StageMemory, ...]
+    ranks: int = 1
+
+    @property
+    def weights_bytes_per_chip(self) -> float:
+        """Weights on the chip that holds most."""
+        return max(stage.weights_bytes for stage in self.stages)
+
+    @property
+    def kv_bytes_per_token(self) -> float:
+        """KV of one token on the chip that holds most, while no window is full."""
+        return max(stage.row_bytes for stage in self.stages)
+
+    @property
+    def state_bytes_per_sequence(self) -> float:
+        """Recurrent state of one sequence on the chip that holds most."""
+        return max(stage.state_bytes for stage in self.stages)
+
+    @property
+    def free_bytes(self) -> float:
+        """Left for KV after the weights (0 where they do not fit)."""
+        return max(0.0, self.usable_bytes - self.weights_bytes_per_chip)
+
+    @property
+    def fits(self) -> bool:
+        """The weights fit."""
+        return self.weights_bytes_per_chip <= self.usable_bytes
+
+    @property
+    def shortfall_bytes(self) -> float:
+        """Missing for the weights (0 where they fit)."""
+        return max(0.0, self.weights_bytes_per_chip - self.usable_bytes)
+
+    @property
+    def kv_tokens(self) -> int | None:
+        """Whole tokens that fit one rank, no window full; None where tokens take nothing."""
+        return min(
+            (
+                math.floor(self._free(stage) / stage.row_bytes)
+                for stage in self.stages
+                if stage.row_bytes
+            ),
+            default=None,
+        )
 
     def largest_batch(self, context: int) -> int:
-        """Sequences of ``context`` tokens that fit at once (0: not even one)."""
-        return self.kv_tokens // whole("memory", "context", context)
+        """Sequences of ``context`` tokens that fit at once on all ranks (0: not even one)."""
+        context = whole("memory", "context", context)
+        fitting = [
+            math.floor(self._free(stage) / size)
+            for stage in self.stages
+            if (size := stage.sequence_bytes(context))
+        ]
+        return self.ranks * min(fitting, default=0)
+
+    def missing_bytes(self, sequences: Iterable[tuple[int, int]]) -> float:
+        """What the fullest chip lacks (below 0: what is left).
+
+        Parameters
+        ----------
+        sequences : iterable of (int, int)
+            Sequences on all ranks together, and the tokens of each.
+        """
+        held = [(-(-batch // self.ranks), context) for batch, context in sequences]
+        return max(
+            stage.weights_bytes + stage.kv_bytes(held) - self.usable_bytes
+            for stage in self.stages
+        )
+
+    def _free(self, stage: StageMemory) -> float:
+        return max(0.0, self.usable_bytes - stage.weights_bytes)
 
 
 def memory_plan(
@@ -83,42 +184,112 @@ def memory_plan(
     if positive("memory", "share", share) > 1.0:
         raise ConfigError("memory", "share", share, "a number above 0, at most 1")
     check(model, plan)
-    usable = share * chip.memory.capacity
-    weights = weights_bytes_per_chip(model, plan, precision)
-    kv = kv_bytes_per_chip(model, plan, precision)
-    free = max(0.0, usable - weights)
-    return MemoryPlan(
-        capacity_bytes=chip.memory.capacity,
-        usable_bytes=usable,
-        weights_bytes_per_chip=weights,
-        kv_bytes_per_token=kv,
-        free_bytes=free,
-        kv_tokens=math.floor(free / kv),
-        fits=weights <= usable,
-        shortfall_bytes=max(0.0, weights - usable),
+    capacity = chip.memory.capacity
+    stages = stage_memories(model, plan, precision)
+    return MemoryPlan(capacity, share * capacity, stages, plan.dp)
+
+
+@functools.lru_cache(maxsize=4096)
+def stage_memories(
+    model: ModelSpec, plan: Parallelism, precision: Precision
+) -> tuple[StageMemory, ...]:
+    """The different stages of a plan, in order of first appearance."""
+    if plan.pp == 1:
+        layers = Counter({group.layer: group.count for group in model.groups})
+        return (_stage(model, layers, plan, precision, first=True, last=True),)
+    each = model.layers // plan.pp
+    found = {
+        _stage(
+            model,
+            Counter(model.sequence[each * number : each * (number + 1)]),
+            plan,
+            precision,
+            first=number == 0,
+            last=number == plan.pp - 1,
+        ): None
+        for number in range(plan.pp)
+    }
+    return tuple(found)
+
+
+def _stage(
+    model: ModelSpec,
+    layers: Counter[Layer],
+    plan: Parallelism,
+    precision: Precision,
+    *,
+    first: bool,
+    last: bool,
+) -> StageMemory:
+    parameters = module_parameters(
+        model, plan.shares, layers.elements(), embedding=first, head=last
     )
+    stored: Counter[str] = Counter()
+    for module, count in parameters.items():
+        stored[precision.weights_of(module)] += count
+    weights = sum(count * get_format(name).bytes for name, count in stored.items())
+    rows, state = _cache(layers.items(), plan, precision)
+    return StageMemory(weights, tuple(sorted(rows.items())), state)
+
+
+def _cache(
+    layers: Iterable[tuple[Layer, int]], plan: Parallelism, precision: Precision
+) -> tuple[dict[int, float], float]:
+    """Bytes of a token by window, and of the states of a sequence, on one chip."""
+    rows: dict[int, float] = {}
+    state = 0.0
+    for layer, count in layers:
+        # The dcp chips of a tp group share their heads and have a part of the tokens each.
+        cache = layer_cache(layer, plan.tp // plan.dcp, precision.activations)
+        size = count * cache.row_bytes(precision) / (plan.dcp * plan.cp)
+        if size:
+            rows[cache.window] = rows.get(cache.window, 0.0) + size
+        state += count * layer_cache(layer, plan.tp, precision.activations).state_bytes
+    return rows, state
+
+
+def memory_notes(model: ModelSpec, plan: Parallelism, precision: Precision) -> list[str]:
+    """What a plan wastes and another would not, one line each.
+
+    Cached rows that stand on several tp chips are read whole by each, so neither memory nor
+    the time to read them falls with tp; with context parallelism they do.
+    """
+    copies = cache_copies(model, plan.tp) // plan.dcp
+    if copies <= 1:
+        return []
+    split = plan.model_copy(update={"dcp": plan.dcp * copies})
+    now, then = (kv_bytes_per_chip(model, each, precision) for each in (plan, split))
+    whole_rows = f"{copies} chips hold each cached row whole ({now:.0f} B per token and chip)"
+    return [f"{whole_rows}; {split.text} splits the tokens over them ({then:.0f} B)"]
 
 
 def weights_bytes_per_chip(model: ModelSpec, plan: Parallelism, precision: Precision) -> float:
-    """Bytes of weights on one chip: every parameter in the weights' format."""
-    return model_parameters(model, plan.tp) * get_format(precision.weights).bytes
+    """Bytes of weights on the chip that holds most: every parameter in their format."""
+    return max(stage.weights_bytes for stage in stage_memories(model, plan, precision))
 
 
 def kv_bytes_per_chip(model: ModelSpec, plan: Parallelism, precision: Precision) -> float:
-    """Bytes of KV of one token on one chip; heads are replicated beyond one per chip."""
-    heads = kv_heads_per_chip(model, plan.tp)
-    return 2.0 * model.layers * heads * model.head_dim * get_format(precision.kv).bytes
+    """Bytes of KV of one token on the chip that holds most, while no window is full."""
+    return max(stage.row_bytes for stage in stage_memories(model, plan, precision))
 
 
 def check_fits(
-    chip: Chip, model: ModelSpec, plan: Parallelism, precision: Precision, tokens: int
+    chip: Chip,
+    model: ModelSpec,
+    plan: Parallelism,
+    precision: Precision,
+    tokens: int,
+    sequences: int | None = None,
 ) -> None:
     """Refuse what cannot be held: weights and the KV of ``tokens``, in the whole memory.
 
     Parameters
     ----------
     tokens : int
-        Cached tokens of all sequences together, from 0.
+        Cached tokens of all sequences of one data-parallel rank together, from 0.
+    sequences : int, optional
+        How many equal sequences they are of, so that windows bound them and states count;
+        as if no window were full unless given.
 
     Raises
     ------
@@ -128,14 +299,46 @@ def check_fits(
     """
     tokens = whole("memory", "tokens", tokens, least=0)
     memory = memory_plan(chip, model, plan, precision, share=1.0)
-    kv = tokens * memory.kv_bytes_per_token
-    missing = memory.weights_bytes_per_chip + kv - memory.capacity_bytes
-    if missing <= 0.0:
-        return
-    raise InfeasibleError(
-        f"{model.name} at tp={plan.tp} does not fit {chip.name}: each chip needs "
-        f"{_gb(memory.weights_bytes_per_chip)} of weights and {_gb(kv)} of KV "
-        f"({tokens} tokens), and has {_gb(memory.capacity_bytes)}: "
+    for stage in memory.stages:
+        kv = tokens * stage.row_bytes
+        if sequences is not None:
+            kv = sequences * stage.sequence_bytes(-(-tokens // sequences))
+        if stage.weights_bytes + kv > memory.capacity_bytes:
+            raise _too_little(chip, model, plan, stage, kv, tokens)
+
+
+def check_phase(
+    chip: Chip, model: ModelSpec, plan: Parallelism, precision: Precision, phase: Phase
+) -> None:
+    """Refuse a step whose weights and caches the whole memory does not hold.
+
+    Raises
+    ------
+    InfeasibleError
+        Says what is needed, what there is, and by how much it falls short.
+    """
+    memory = memory_plan(chip, model, plan, precision, share=1.0)
+    held = [(plan.rank_batch(segment.batch), segment.context) for segment in phase.segments]
+    for stage in memory.stages:
+        kv = stage.kv_bytes(held)
+        if stage.weights_bytes + kv > memory.capacity_bytes:
+            tokens = sum(batch * context for batch, context in held)
+            raise _too_little(chip, model, plan, stage, kv, tokens)
+
+
+def _too_little(
+    chip: Chip,
+    model: ModelSpec,
+    plan: Parallelism,
+    stage: StageMemory,
+    kv: float,
+    tokens: int,
+) -> InfeasibleError:
+    missing = stage.weights_bytes + kv - chip.memory.capacity
+    return InfeasibleError(
+        f"{model.name} at {plan.text} does not fit {chip.name}: each chip needs "
+        f"{_gb(stage.weights_bytes)} of weights and {_gb(kv)} of KV "
+        f"({tokens} tokens), and has {_gb(chip.memory.capacity)}: "
         f"{_gb(missing)} too little"
     )
 

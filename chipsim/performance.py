@@ -6,20 +6,36 @@ operator -> shape of a kernel -> exhaustive search -> Estimate
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from chipsim.chip import Chip
-from chipsim.errors import ConfigError, InfeasibleError
+from chipsim.conversion import Conversion, Operand, conversion, exposed_seconds
+from chipsim.errors import InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution
 from chipsim.kernels.attention import AttentionShape, attention_search
-from chipsim.kernels.collective import FULLY_CONNECTED, RING, all_reduce_seconds
 from chipsim.kernels.gemm import RESIDENT, Shape, evaluate, search
+from chipsim.kernels.grouped import GroupedShape, grouped_search
+from chipsim.kernels.recurrence import RecurrenceShape, recurrence_search
 from chipsim.kernels.vector import vector_cost
 from chipsim.machine import machine_record
+from chipsim.network import collective_estimate
 from chipsim.ops.formats import get_format
-from chipsim.ops.operators import AllReduce, Attention, Gemm, Operator
+from chipsim.ops.operators import (
+    Attention,
+    Collective,
+    Gemm,
+    GroupedGemm,
+    Indexer,
+    LatentAttention,
+    Operator,
+    Recurrence,
+)
+from chipsim.ops.recurrence import STEP_FLOPS
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -55,6 +71,7 @@ class PerformanceModel:
         self.execution = Execution.load(block) if isinstance(block, str) else block
         self._record = machine_record(self.chip, self.execution)[0]
         self._known: dict[Operator, Estimate] = {}
+        self._named: dict[Operator, Estimate] = {}
 
     def estimate(self, operator: Operator) -> Estimate:
         """Latency, bound and mapping of one operator.
@@ -66,11 +83,14 @@ class PerformanceModel:
         InfeasibleError
             No tile fits a core's SRAM, or the machine has too few chips.
         """
-        key = replace(operator, name="")  # type: ignore[type-var]
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._estimate(key)
-        return replace(known, operator=operator)
+        named = self._named.get(operator)
+        if named is None:
+            key = replace(operator, name="")  # type: ignore[type-var]
+            known = self._known.get(key)
+            if known is None:
+                known = self._known[key] = self._estimate(key)
+            named = self._named[operator] = replace(known, operator=operator)
+        return named
 
     def rows(self, graph: nx.DiGraph[str]) -> tuple[OperatorRow, ...]:
         """Estimates of the operators of a phase graph, in its order."""
@@ -80,20 +100,30 @@ class PerformanceModel:
         )
 
     def _estimate(self, operator: Operator) -> Estimate:
-        if isinstance(operator, Gemm):
-            return self._gemm(operator)
-        if isinstance(operator, Attention):
-            return self._attention(operator)
-        if isinstance(operator, AllReduce):
-            return self._all_reduce(operator)
-        return self._vector(operator)
+        if isinstance(operator, Collective):
+            return collective_estimate(operator, self.chip, self.execution, self._record)
+        estimators: dict[type[Operator], Callable[[Any], Estimate]] = {
+            Gemm: self._gemm,
+            GroupedGemm: self._grouped,
+            Attention: self._attention,
+            LatentAttention: self._latent,
+            Indexer: self._indexer,
+            Recurrence: self._recurrence,
+        }
+        return estimators.get(type(operator), self._vector)(operator)
 
     def _gemm(self, op: Gemm) -> Estimate:
-        compute_format = _wider(op.a_format, op.b_format)
-        a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
-        shape = Shape(
-            op.m, op.n, op.k, op.batch, a, b, c, self._macs(compute_format), op.b_is_weight
+        how = conversion(
+            self.chip,
+            Operand("activations", op.a_format, float(op.batch) * op.m * op.k),
+            Operand(
+                "weights" if op.b_is_weight else "KV",
+                op.b_format,
+                float(op.batch) * op.k * op.n,
+            ),
         )
+        a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
+        shape = Shape(op.m, op.n, op.k, op.batch, a, b, c, how.macs, op.b_is_weight)
         mapping, latency, covered, _ = search(self._record, shape)
         if not math.isfinite(latency):
             raise self._no_tile()
@@ -105,9 +135,15 @@ class PerformanceModel:
             "mappings": int(covered),
         }
         fed = cost.l2 > cost.arithmetic
-        return self._result(op, parts, cost.traffic, chosen, compute_format, cost.active, fed)
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active, fed)
 
     def _attention(self, op: Attention) -> Estimate:
+        width = float(op.head_dim + op.value_dim) * op.batch
+        how = conversion(
+            self.chip,
+            Operand("activations", op.q_format, width * op.q_heads * op.query),
+            Operand("KV", op.kv_format, width * op.kv_heads * op.keys),
+        )
         shape = AttentionShape(
             op.batch,
             op.q_heads,
@@ -120,14 +156,124 @@ class PerformanceModel:
             op.window,
             get_format(op.q_format).bytes,
             get_format(op.kv_format).bytes,
-            self._macs(op.q_format),
+            how.macs,
         )
+        return self._searched(op, shape, how)
+
+    def _latent(self, op: LatentAttention) -> Estimate:
+        """One row per token for all heads: multi-query attention that reads a row once."""
+        queries = float(op.batch) * op.query * op.heads * (op.latent + op.rotary)
+        rows = float(op.batch) * op.keys
+        how = conversion(
+            self.chip,
+            Operand("activations", op.q_format, queries),
+            Operand("KV", op.kv_format, rows * op.latent),
+            Operand("KV", op.rotary_format, rows * op.rotary),
+        )
+        shape = AttentionShape(
+            op.batch,
+            op.heads,
+            1,
+            op.latent + op.rotary,
+            op.latent,
+            op.query,
+            op.context,
+            True,
+            0,
+            get_format(op.q_format).bytes,
+            get_format(op.kv_format).bytes,
+            how.macs,
+            op.row_bytes,
+            op.top_k,
+        )
+        return self._searched(op, shape, how)
+
+    def _indexer(self, op: Indexer) -> Estimate:
+        """Scores alone, every one written."""
+        keys = get_format(op.key_format).bytes
+        how = conversion(
+            self.chip,
+            Operand(
+                "queries", op.q_format, float(op.batch) * op.query * op.heads * op.head_dim
+            ),
+            Operand("KV", op.key_format, float(op.batch) * op.context * op.head_dim),
+        )
+        shape = AttentionShape(
+            op.batch,
+            op.heads,
+            1,
+            op.head_dim,
+            0,
+            op.query,
+            op.context,
+            True,
+            0,
+            get_format(op.q_format).bytes,
+            keys,
+            how.macs,
+            op.head_dim * keys,
+            0,
+            False,
+            op.stores,
+        )
+        return self._searched(op, shape, how)
+
+    def _searched(
+        self, op: Attention | LatentAttention | Indexer, shape: AttentionShape, how: Conversion
+    ) -> Estimate:
         cost = attention_search(self._record, shape)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
         chosen = {"rows": cost.rows, "split": cost.split, "active_cores": int(cost.active)}
-        return self._result(op, parts, cost.traffic, chosen, op.q_format, cost.active)
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active)
+
+    def _grouped(self, op: GroupedGemm) -> Estimate:
+        """The slowest of the chips that the experts are spread over."""
+        chips = [self._chip_experts(replace(op, loads=(load,))) for load in op.loads]
+        return max(chips, key=lambda estimate: estimate.latency_s)
+
+    def _chip_experts(self, op: GroupedGemm) -> Estimate:
+        how = conversion(
+            self.chip,
+            Operand("activations", op.a_format, op.rows * op.k),
+            Operand("weights", op.b_format, op.experts * op.k * op.n),
+        )
+        a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
+        experts, rows = np.array(op.loads[0], np.float64).T.copy()
+        shape = GroupedShape(op.n, op.k, a, b, c, how.macs)
+        mapping, cost = grouped_search(self._record, shape, experts, rows)
+        if not math.isfinite(cost.latency):
+            raise self._no_tile()
+        parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
+        chosen = mapping._asdict() | {"experts": op.experts, "active_cores": int(cost.active)}
+        fed = cost.l2 > cost.arithmetic
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active, fed)
+
+    def _recurrence(self, op: Recurrence) -> Estimate:
+        how = conversion(self.chip, Operand("activations", op.format, 0.0))
+        state = get_format(op.state_format).bytes
+        results = float(op.batch) * op.query * op.heads * op.value_dim
+        stores = results * get_format(op.format).bytes + op.batch * op.state * state
+        shape = RecurrenceShape(
+            op.batch,
+            op.heads,
+            op.key_dim,
+            op.value_dim,
+            op.query,
+            op.chunk,
+            op.is_delta,
+            float(STEP_FLOPS[op.rule]),
+            op.bytes - stores,
+            stores,
+            state,
+            how.macs,
+        )
+        cost = recurrence_search(self._record, shape)
+        parts = self._parts(op, cost.core, cost.memory, cost.hidden)
+        chosen = {"chunked": bool(cost.chunked), "active_cores": int(cost.active)}
+        # Token by token the vector units do it: the arrays' peak bounds neither form.
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active)
 
     def _vector(self, op: Any) -> Estimate:
         flops = op.flops + (self.execution.exp_flops - 1.0) * op.exponentials
@@ -144,36 +290,6 @@ class PerformanceModel:
         kept = getattr(self.execution.kernels.row_buffer, op.kind)
         row = op.columns * get_format(op.format).bytes
         return 1 if kept is None or row <= kept else PASSES[op.kind]
-
-    def _all_reduce(self, op: AllReduce) -> Estimate:
-        machine = self.chip.machine
-        if op.chips > machine.chips:
-            raise InfeasibleError(
-                f"{self.chip.name}: an all-reduce over {op.chips} chips; its machine has "
-                f"{machine.chips}"
-            )
-        if op.chips > 1 and self.chip.link is None:
-            raise ConfigError(self.chip.name, "link", None, "links, to run on several chips")
-        topology = RING if machine.topology == "ring" else FULLY_CONNECTED
-        link = all_reduce_seconds(self._record, float(op.bytes), op.chips, topology)
-        launch = self.execution.launch.collective if op.chips > 1 else 0.0
-        least = 2.0 * (op.chips - 1) / op.chips * op.bytes
-        bound: Bound = "overhead" if launch > link else "link"
-        peak = self.chip.link_bandwidth
-        return Estimate(
-            op,
-            launch + link,
-            bound,
-            0.0,
-            least,
-            least / peak if op.chips > 1 else 0.0,
-            {"launch": launch, "link": link},
-            {},
-        )
-
-    def _macs(self, format_name: str) -> float:
-        has_arrays = self.chip.core.systolic_array is not None
-        return self.chip.macs_per_cycle(format_name) if has_arrays else 1.0
 
     def _no_tile(self) -> InfeasibleError:
         return InfeasibleError(
@@ -204,7 +320,7 @@ class PerformanceModel:
         parts: Parts,
         traffic: float,
         mapping: dict[str, Any],
-        compute_format: str | None,
+        how: Conversion | None,
         active: float,
         fed_by_l2: bool = False,
     ) -> Estimate:
@@ -217,8 +333,12 @@ class PerformanceModel:
             + parts["reduction"]
         )
         peak = self.chip.vector_flops * self.chip.core.vector_unit.half_rate
-        if compute_format is not None:
-            peak = self.chip.tensor_flops(compute_format)
+        if how is not None:
+            peak = self.chip.tensor_flops(how.compute)
+            if how.flops:
+                product = latency - parts["launch"]
+                parts["conversion"] = exposed_seconds(self._record, how.flops, product)
+                latency += parts["conversion"]
         least = max(op.flops / peak, op.bytes / self.chip.memory.bandwidth)
         return Estimate(
             op,
@@ -229,18 +349,14 @@ class PerformanceModel:
             least,
             parts,
             mapping,
+            how.note if how else "",
         )
 
     def _bound(self, parts: Parts, active: float, fed_by_l2: bool) -> Bound:
-        core, memory = parts["core"], parts["memory"]
+        core, memory = parts["core"] + parts.get("conversion", 0.0), parts["memory"]
         if parts["launch"] > max(core, memory):
             return "overhead"
         if core >= memory:
             return "core draw" if fed_by_l2 else "compute"
         drawn = active * self._record["core_draw"] < self._record["memory_bandwidth"]
         return "core draw" if drawn else "memory"
-
-
-def _wider(a: str, b: str) -> str:
-    """Format that a product of two formats is computed in: the one with more bits."""
-    return a if get_format(a).bits >= get_format(b).bits else b

@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from chipsim.errors import InfeasibleError
+from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import PhaseEstimate
-from chipsim.memory import check_fits
+from chipsim.memory import check_phase
 from chipsim.ops.graph import Phase, phase_graph
+from chipsim.ops.loads import UNIFORM, ExpertLoad
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
 from chipsim.ops.precision import Precision
 from chipsim.performance import PerformanceModel
+from chipsim.pipeline import pipeline
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
@@ -31,7 +33,10 @@ class PhaseModel:
     plan : Parallelism or str, optional
         ``"tp=8"``; one chip unless given.
     precision : Precision or str, optional
-        ``"bf16"`` or ``"weights=fp8,activations=bf16"``; fp16 unless given.
+        ``"bf16"`` or ``"weights=fp8,activations=bf16"``; the model's own for the phase
+        unless given, fp16 where it has none.
+    load : ExpertLoad or str, optional
+        How tokens spread over experts: ``"zipf=1.1"``; evenly unless given.
     layers_only : bool
         Leave embedding, final norm and LM head out (as LLMCompass does).
     check_memory : bool
@@ -46,6 +51,7 @@ class PhaseModel:
         *,
         execution: Execution | str | None = None,
         precision: Precision | str | None = None,
+        load: ExpertLoad | str | None = None,
         layers_only: bool = False,
         check_memory: bool = True,
     ) -> None:
@@ -54,13 +60,18 @@ class PhaseModel:
         )
         self.model = ModelSpec.load(model) if isinstance(model, str) else model
         self.plan = Parallelism.parse(plan) if isinstance(plan, str) else plan or Parallelism()
-        self.precision = (
-            Precision.parse(precision)
-            if isinstance(precision, str)
-            else precision or Precision()
+        self._precision = (
+            Precision.parse(precision) if isinstance(precision, str) else precision
         )
+        self.load = ExpertLoad.parse(load) if isinstance(load, str) else load or UNIFORM
         self.layers_only, self.check_memory = layers_only, check_memory
         self._known: dict[Phase, PhaseEstimate] = {}
+
+    def precision_of(self, phase: Phase) -> Precision:
+        """Formats of a phase: the user's, else the model's own, else fp16."""
+        own = self.model.precision
+        hint = own.prefill if phase.kind in ("prefill", "encode") else own.decode
+        return self._precision or hint or Precision()
 
     def estimate(self, phase: Phase) -> PhaseEstimate:
         """Latency of a phase and its operators.
@@ -69,6 +80,8 @@ class PhaseModel:
         ------
         InfeasibleError
             The plan splits neither model nor machine, or weights and KV do not fit.
+        ConfigError
+            Prompts are split (``cp``), and there is decode in the phase.
         """
         known = self._known.get(phase)
         if known is None:
@@ -77,11 +90,11 @@ class PhaseModel:
 
     def _estimate(self, phase: Phase) -> PhaseEstimate:
         chip, kernels = self.performance.chip, self.performance.execution.kernels
-        if self.plan.tp > chip.machine.chips:
-            raise InfeasibleError(
-                f"plan: tp={self.plan.tp} on {chip.name}, whose machine has "
-                f"{chip.machine.chips} chips; allowed: tp of at most {chip.machine.chips}"
-            )
+        check_machine(chip, self.plan)
+        if self.plan.cp > 1 and phase.kind in ("decode", "mixed"):
+            allowed = f"1 in {phase.kind}; dcp splits the cached tokens"
+            raise ConfigError("plan", "cp", self.plan.cp, allowed)
+        precision = self.precision_of(phase)
         graph = phase_graph(
             self.model,
             phase,
@@ -89,13 +102,14 @@ class PhaseModel:
             attention=kernels.attention,
             qkv=kernels.qkv,
             vector_format=kernels.vector_format,
-            precision=self.precision,
+            precision=precision,
+            load=self.load,
             layers_only=self.layers_only,
         )
-        if self.check_memory:
-            tokens = phase.batch * phase.context
-            check_fits(chip, self.model, self.plan, self.precision, tokens)
+        if self.check_memory and phase.kind != "encode":
+            check_phase(chip, self.model, self.plan, precision, phase)
         rows = self.performance.rows(graph)
+        step = pipeline(self.model, self.plan, phase, rows)
         return PhaseEstimate(
             chip.name,
             self.performance.execution.name,
@@ -103,8 +117,27 @@ class PhaseModel:
             phase,
             str(self.plan),
             self.model.layers,
-            sum(row.latency_s for row in rows),
+            step.latency_s,
             rows,
+            step.parts,
+            step.stage_s,
+            step.bubble,
+        )
+
+
+def check_machine(chip: Chip, plan: Parallelism) -> None:
+    """Refuse a plan of more chips than a machine that stands alone has.
+
+    Raises
+    ------
+    InfeasibleError
+        Says how many it has.
+    """
+    most = chip.machine.chips
+    if plan.chips > most and chip.machine.scale_out is None:
+        raise InfeasibleError(
+            f"plan: {plan.text} takes {plan.chips} chips; the machine of {chip.name} has "
+            f"{most}, and no scale_out to others; allowed: at most {most}"
         )
 
 
@@ -116,6 +149,7 @@ def estimate(
     *,
     execution: Execution | str | None = None,
     precision: Precision | str | None = None,
+    load: ExpertLoad | str | None = None,
     layers_only: bool = False,
     check_memory: bool = True,
 ) -> PhaseEstimate:
@@ -135,6 +169,7 @@ def estimate(
         plan,
         execution=execution,
         precision=precision,
+        load=load,
         layers_only=layers_only,
         check_memory=check_memory,
     ).estimate(phase)

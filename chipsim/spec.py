@@ -11,6 +11,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from chipsim.errors import ConfigError
 
 
+class FieldError(ValueError):
+    """A check over several fields of a `Spec`, which names the one to change."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        super().__init__(f"{field}: {allowed}")
+        self.field, self.value, self.allowed = field, value, allowed
+
+
 class Spec(BaseModel):
     """A validated description: unknown and missing keys are errors that name the key."""
 
@@ -44,8 +52,12 @@ class Spec(BaseModel):
 
 def _one_line(error: ValidationError, where: str) -> ConfigError:
     first = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
+    # A tag in angle brackets says which of several forms was read: no part of the file.
+    field = ".".join(str(part) for part in first["loc"] if not str(part).startswith("<"))
     kind, message = first["type"], first["msg"]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, FieldError):
+        return ConfigError(where, cause.field, cause.value, cause.allowed)
     if kind == "extra_forbidden":
         return ConfigError(where, field, first["input"], "no such key; check its spelling")
     if kind == "missing":

@@ -1,29 +1,51 @@
 """Operators as pure shapes, with closed forms of their FLOPs and bytes.
 
-Matrix products, attention and collectives are here; those of the vector units come
-from `chipsim.ops.vector`.
+Matrix products and attention are here; the vector units' come from `chipsim.ops.vector`,
+exchanges between chips from `chipsim.ops.collectives`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from chipsim.ops.base import Kind, Operator
-from chipsim.ops.checks import positive, whole
+from chipsim.ops.checks import whole
+from chipsim.ops.collectives import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    Collective,
+    ReduceScatter,
+    SendRecv,
+)
+from chipsim.ops.experts import GroupedGemm
 from chipsim.ops.formats import get_format
+from chipsim.ops.latent import Indexer, LatentAttention
+from chipsim.ops.pairs import attention_pairs
+from chipsim.ops.recurrence import Recurrence
 from chipsim.ops.vector import Activation, Elementwise, Norm, Softmax
 
 __all__ = [
     "Activation",
+    "AllGather",
     "AllReduce",
+    "AllToAll",
     "Attention",
+    "Collective",
     "Elementwise",
     "Gemm",
+    "GroupedGemm",
+    "Indexer",
     "Kind",
+    "LatentAttention",
     "Norm",
     "Operator",
+    "Recurrence",
+    "ReduceScatter",
+    "SendRecv",
     "Softmax",
+    "attention_pairs",
 ]
 
 
@@ -160,41 +182,3 @@ class Attention(Operator):
         q = self.query * self.q_heads * width * get_format(self.q_format).bytes
         kv = self.keys * self.kv_heads * width * get_format(self.kv_format).bytes
         return self.batch * (q + kv)
-
-
-@dataclass(frozen=True, slots=True)
-class AllReduce(Operator):
-    """Sum of a tensor of ``bytes`` over ``chips`` chips, the result on each."""
-
-    name: str
-    bytes: float = field()  # without it the inherited property would be its default
-    chips: int
-    _sizes: ClassVar[tuple[str, ...]] = ("chips",)
-    _formats: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        Operator.__post_init__(self)
-        object.__setattr__(self, "bytes", positive(self._label(), "bytes", self.bytes))
-
-    @property
-    def kind(self) -> Kind:
-        """``"collective"``."""
-        return "collective"
-
-    @property
-    def flops(self) -> float:
-        """0: the sums hide behind the transfer."""
-        return 0.0
-
-
-def attention_pairs(query: int, context: int, causal: bool = True, window: int = 0) -> int:
-    """Pairs (query, seen token) of the last ``query`` of ``context`` tokens.
-
-    A chunk of c tokens after p gives c p + c (c + 1) / 2, so chunks add up to the
-    whole. With a window, queries beyond the first ``window`` tokens see ``window``.
-    """
-    if not causal:
-        return query * context
-    before = context - query
-    growing = min(query, max(0, window - before)) if window else query
-    return growing * before + growing * (growing + 1) // 2 + (query - growing) * window

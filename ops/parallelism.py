@@ -1,83 +1,166 @@
-"""Parallelism plans: over how many chips a model is split, and which splits it allows."""
+"""Which plans a model can be split by: refusals that say what is allowed, and all plans."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import functools
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
-from chipsim.errors import ConfigError, InfeasibleError
-from chipsim.ops.checks import read_pairs
-from chipsim.spec import Spec
+from chipsim.errors import InfeasibleError
+from chipsim.ops.layers import Dense, Experts, Grouped, Latent, Linear
+from chipsim.ops.plan import Parallelism
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from chipsim.ops.layers import Layer
     from chipsim.ops.model import ModelSpec
 
-Degree = Annotated[int, Field(ge=1, le=10**6, strict=True)]
+__all__ = [
+    "Parallelism",
+    "allowed_ep",
+    "allowed_tp",
+    "cache_copies",
+    "check",
+    "divisors",
+    "valid_plans",
+]
 
 
-class Parallelism(Spec):
-    """Degrees of tensor, pipeline, expert and data parallelism."""
-
-    tp: Degree = 1
-    pp: Degree = 1
-    ep: Degree = 1
-    dp: Degree = 1
-
-    @classmethod
-    def parse(cls, text: str) -> Parallelism:
-        """Read ``"tp=8,pp=1"``; degrees left out are 1.
-
-        Raises
-        ------
-        ConfigError
-            An unknown degree, one named twice, or not a whole number from 1.
-        """
-        degrees = read_pairs("plan", text, cls.model_fields)
-        return cls.build("plan", **{key: _whole(key, value) for key, value in degrees.items()})
-
-    @property
-    def chips(self) -> int:
-        """Chips of the whole plan; experts are spread over the tp x dp chips."""
-        return self.tp * self.pp * self.dp
-
-
-def _whole(key: str, text: str) -> int:
-    # int() would also read "1_0" and Arabic-Indic digits.
-    if not (text.isascii() and text.isdecimal()):
-        raise ConfigError("plan", key, text, "a whole number from 1")
-    return int(text)
-
-
+@functools.lru_cache(maxsize=4096)
 def check(model: ModelSpec, plan: Parallelism) -> None:
     """Refuse a plan that the model cannot be split by.
+
+    The vocabulary is padded to equal shares; all else must divide: heads (key and value heads
+    may be replicated instead), MLP columns, layers, experts and their columns.
 
     Raises
     ------
     InfeasibleError
-        ``tp`` does not divide heads and MLP columns, or divides its KV heads unevenly;
-        or another degree than ``tp`` is not 1. The message lists what is allowed.
+        Names the degree, its value, the sizes that it does not divide, and what is allowed.
     """
-    for key in ("pp", "ep", "dp"):
-        degree = getattr(plan, key)
-        if degree != 1:
-            raise InfeasibleError(f"plan: {key}: {degree} is not allowed; allowed: 1")
-    if not _splits(model, plan.tp):
-        allowed = ", ".join(map(str, allowed_tp(model)))
-        raise InfeasibleError(
-            f"plan: tp: {plan.tp} is not allowed for {model.name} ({model.heads} heads, "
-            f"{model.kv_heads} KV heads, intermediate {model.intermediate}); "
-            f"allowed: {allowed}"
-        )
+    if plan.tp not in allowed_tp(model):
+        _refuse(model, plan, "tp", _sizes(model), allowed_tp(model))
+    if model.layers % plan.pp:
+        _refuse(model, plan, "pp", f"{model.layers} layers", divisors(model.layers))
+    copies = cache_copies(model, plan.tp)
+    if copies % plan.dcp:
+        _refuse(model, plan, "dcp", f"tp={plan.tp}: {copies} copies of a row", divisors(copies))
+    if plan.ep not in allowed_ep(model, plan.stage_chips):
+        allowed = allowed_ep(model, plan.stage_chips)
+        _refuse(model, plan, "ep", _expert_sizes(model, plan.stage_chips), allowed)
 
 
-def allowed_tp(model: ModelSpec) -> list[int]:
+def _refuse(
+    model: ModelSpec, plan: Parallelism, key: str, sizes: str, allowed: Sequence[int]
+) -> None:
+    text = ", ".join(map(str, allowed)) or "none, with so many chips"
+    raise InfeasibleError(
+        f"plan: {key}: {getattr(plan, key)} is not allowed for {model.name} ({sizes}); "
+        f"allowed: {text}"
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def allowed_tp(model: ModelSpec) -> tuple[int, ...]:
     """Tensor-parallel degrees that split a model evenly, ascending."""
-    return [tp for tp in range(1, model.heads + 1) if _splits(model, tp)]
+    layers = [group.layer for group in model.groups]
+    most = max(
+        [layer.mixer.heads for layer in layers if layer.mixer is not None] or [model.heads]
+    )
+    return tuple(tp for tp in divisors(most) if all(_splits(layer, tp) for layer in layers))
 
 
-def _splits(model: ModelSpec, tp: int) -> bool:
-    if model.heads % tp or model.intermediate % tp:
+def allowed_ep(model: ModelSpec, chips: int) -> tuple[int, ...]:
+    """Expert-parallel degrees over the chips of a stage, ascending; 1 without experts."""
+    experts = [group.layer.mlp for group in model.groups]
+    routed = [mlp for mlp in experts if isinstance(mlp, Experts)]
+    if not routed:
+        return (1,)
+    return tuple(
+        ep
+        for ep in divisors(chips)
+        if not any(mlp.experts % ep or mlp.intermediate % (chips // ep) for mlp in routed)
+    )
+
+
+def _splits(layer: Layer, tp: int) -> bool:
+    """Whether heads and columns of a layer divide; few heads may be replicated evenly."""
+    mixer, mlp = layer.mixer, layer.mlp
+    if mixer is not None and mixer.heads % tp:
         return False
-    # Fewer KV heads than chips: each head is replicated on tp / kv_heads chips.
-    return model.kv_heads % tp == 0 or tp % model.kv_heads == 0
+    if isinstance(mixer, Grouped) and mixer.kv_heads % tp and tp % mixer.kv_heads:
+        return False
+    if isinstance(mixer, Linear) and mixer.key_heads % tp and tp % mixer.key_heads:
+        return False
+    if isinstance(mlp, Dense):
+        return mlp.intermediate % tp == 0
+    return not isinstance(mlp, Experts) or mlp.shared_intermediate % tp == 0
+
+
+def _sizes(model: ModelSpec) -> str:
+    """The sizes that tensor parallelism divides, each once."""
+    found: dict[str, None] = {}
+    for group in model.groups:
+        mixer, mlp = group.layer.mixer, group.layer.mlp
+        if mixer is not None:
+            found[f"{mixer.heads} {'states' if isinstance(mixer, Linear) else 'heads'}"] = None
+        if isinstance(mixer, Grouped):
+            found[f"{mixer.kv_heads} KV heads"] = None
+        if isinstance(mlp, Dense):
+            found[f"intermediate {mlp.intermediate}"] = None
+        elif isinstance(mlp, Experts) and mlp.shared_intermediate:
+            found[f"shared {mlp.shared_intermediate}"] = None
+    return ", ".join(found)
+
+
+def _expert_sizes(model: ModelSpec, chips: int) -> str:
+    found = {
+        f"{mlp.experts} experts of {mlp.intermediate}": None
+        for mlp in (group.layer.mlp for group in model.groups)
+        if isinstance(mlp, Experts)
+    }
+    place = "one chip: ep spreads over tp x cp x dp" if chips == 1 else f"{chips} chips"
+    return f"{', '.join(found) or 'no experts'} on {place}"
+
+
+def divisors(number: int) -> list[int]:
+    """Divisors of a number from 1, ascending.
+
+    >>> divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return sorted({*small, *(number // d for d in small)})
+
+
+def valid_plans(
+    model: ModelSpec, chips: int, phase: Literal["prefill", "decode"]
+) -> Iterator[Parallelism]:
+    """Every plan of a number of chips that splits the model.
+
+    Context parallelism belongs to its phase: ``cp`` in prefill; in decode ``dcp``, where
+    cached rows would otherwise stand on several tp chips.
+    """
+    for pp in divisors(chips):
+        if model.layers % pp:
+            continue
+        stage = chips // pp
+        experts = allowed_ep(model, stage)
+        for tp in (tp for tp in allowed_tp(model) if stage % tp == 0):
+            copies = cache_copies(model, tp) if phase == "decode" else 1
+            for cp in divisors(stage // tp) if phase == "prefill" else [1]:
+                for ep in experts:
+                    for dcp in divisors(copies):
+                        yield Parallelism(
+                            tp=tp, pp=pp, ep=ep, dp=stage // tp // cp, cp=cp, dcp=dcp
+                        )
+
+
+def cache_copies(model: ModelSpec, tp: int) -> int:
+    """Chips of a tp group that hold the same cached rows, in the layer with the fewest."""
+    copies = [
+        tp if isinstance(mixer, Latent) else max(1, tp // mixer.kv_heads)
+        for mixer in (group.layer.mixer for group in model.groups)
+        if isinstance(mixer, Latent | Grouped)
+    ]
+    return min(copies, default=1)

@@ -1,53 +1,269 @@
-"""Exact parameter counts of a model, whole or as one tensor-parallel chip holds them.
+"""Exact parameter counts of a model, whole or as one chip of a plan holds them.
 
-Under tensor parallelism heads, MLP columns and vocabulary rows are split; norms,
-position tables and the biases added after a reduction stand on every chip; key and
-value heads are replicated once there are more chips than heads.
+Under tensor parallelism heads, MLP columns and vocabulary rows are split; norms, routers,
+the low-rank halves of latent attention, its indexer, position tables and the biases added
+after a reduction stand on every chip; key and value heads are replicated once there are
+more chips than heads. Routed experts are spread over the chips of expert parallelism.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from chipsim.ops.layers import Dense, Grouped, Latent, Layer, Linear
 
 if TYPE_CHECKING:
+    from chipsim.ops.layers import Experts
     from chipsim.ops.model import ModelSpec
 
-
-def model_parameters(model: ModelSpec, tp: int = 1) -> int:
-    """Parameters that one of ``tp`` chips holds (all of them at 1)."""
-    tables = vocabulary_rows(model, tp) * model.hidden * (1 if model.tied_embeddings else 2)
-    norms = norm_parameters(model) * (2 if model.embedding_norm else 1)
-    return (
-        model.layers * layer_parameters(model, tp) + tables + position_parameters(model) + norms
-    )
+Module = Literal[
+    "embedding", "head", "norm", "attention", "indexer", "mlp", "router", "shared", "experts"
+]
+"""Parts of a model that may be stored in formats of their own."""
 
 
-def layer_parameters(model: ModelSpec, tp: int = 1) -> int:
-    """Parameters of one layer on one of ``tp`` chips."""
-    return (
-        attention_parameters(model, tp) + mlp_parameters(model, tp) + 2 * norm_parameters(model)
-    )
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Over how many chips the parts of a layer are split.
+
+    Attributes
+    ----------
+    tp : int
+        Chips that split attention, dense MLPs, shared experts and vocabulary.
+    ep : int
+        Chips over which the routed experts are spread.
+    expert_tp : int
+        Chips that split the columns of each routed expert.
+    """
+
+    tp: int = 1
+    ep: int = 1
+    expert_tp: int = 1
 
 
-def attention_parameters(model: ModelSpec, tp: int = 1) -> int:
-    """Query, key, value and output projections with their biases."""
-    query = model.heads // tp * model.head_dim
-    qkv = query + 2 * kv_heads_per_chip(model, tp) * model.head_dim
-    count = model.hidden * (qkv + query)
+WHOLE = Shares()
+
+
+def model_parameters(model: ModelSpec, tp: int = 1, ep: int = 1, expert_tp: int = 1) -> int:
+    """Parameters that one chip holds (all of them with every degree at 1)."""
+    return sum(module_parameters(model, Shares(tp, ep, expert_tp)).values())
+
+
+def module_parameters(
+    model: ModelSpec,
+    shares: Shares = WHOLE,
+    layers: Iterable[Layer] | None = None,
+    *,
+    embedding: bool = True,
+    head: bool = True,
+) -> Counter[Module]:
+    """Parameters of one chip by module.
+
+    Parameters
+    ----------
+    shares : Shares
+    layers : iterable of Layer, optional
+        Those of a pipeline stage; all of the model's unless given.
+    embedding, head : bool
+        Whether the stage holds the embedding, and the head.
+    """
+    counts: Counter[Module] = Counter()
+    wanted = _counted(model) if layers is None else Counter(layers).items()
+    for layer, number in wanted:
+        for module, count in layer_modules(model, layer, shares).items():
+            counts[module] += number * count
+    table = vocabulary_rows(model, shares.tp) * model.hidden
+    if embedding:
+        counts["embedding"] += table + position_parameters(model)
+        counts["norm"] += norm_parameters(model) if model.embedding_norm else 0
+    if head:
+        counts["head"] += vocabulary_rows(model, shares.tp) if model.head_bias else 0
+        # A tied head is the same table, unless the embedding is on another stage.
+        counts["head"] += 0 if model.tied_embeddings and embedding else table
+        counts["norm"] += norm_parameters(model)
+    return counts
+
+
+def active_parameters(model: ModelSpec) -> int:
+    """Parameters that one token passes: of the routed experts only its ``top_k``."""
+    total = model.parameters
+    for layer, number in _counted(model):
+        experts = layer.mlp
+        if experts is not None and not isinstance(experts, Dense):
+            idle = experts.experts - experts.top_k
+            total -= number * idle * expert_parameters(model, experts)
+    return total - _uncounted_tables(model) * model.vocabulary * model.hidden
+
+
+def _uncounted_tables(model: ModelSpec) -> int:
+    """Tables that the authors leave out of the active parameters; a tied one is both."""
+    counted = (model.embedding_is_active, model.head_is_active)
+    return int(not any(counted)) if model.tied_embeddings else counted.count(False)
+
+
+def _counted(model: ModelSpec) -> Iterable[tuple[Layer, int]]:
+    return ((group.layer, group.count) for group in model.groups)
+
+
+def layer_parameters(model: ModelSpec, layer: Layer, shares: Shares = WHOLE) -> int:
+    """Parameters of one layer on one chip."""
+    return sum(layer_modules(model, layer, shares).values())
+
+
+def layer_modules(model: ModelSpec, layer: Layer, shares: Shares = WHOLE) -> Counter[Module]:
+    """Parameters of one layer on one chip, by module."""
+    counts: Counter[Module] = Counter()
+    counts["norm"] = layer_norms(model, layer) * norm_parameters(model)
+    if layer.mixer is not None:
+        counts["attention"] = attention_parameters(model, layer, shares.tp)
+    if isinstance(layer.mixer, Latent):
+        counts["indexer"] = indexer_parameters(model, layer.mixer)
+    if isinstance(layer.mlp, Dense):
+        counts["mlp"] = mlp_parameters(model, layer.mlp, shares.tp)
+    elif layer.mlp is not None:
+        counts.update(moe_parameters(model, layer.mlp, shares))
+    return counts
+
+
+def layer_norms(model: ModelSpec, layer: Layer) -> int:
+    """Norms over the hidden size in a layer."""
+    blocks = (layer.mixer is not None) + (layer.mlp is not None)
+    if model.parallel_norms and blocks == 2:
+        return model.parallel_norms
+    return blocks * (2 if model.norm_position == "sandwich" else 1)
+
+
+def attention_parameters(model: ModelSpec, layer: Layer, tp: int = 1) -> int:
+    """Projections of a mixer with their biases and inner norms; the indexer left out."""
+    mixer = layer.mixer
+    if isinstance(mixer, Grouped):
+        return _grouped_parameters(model, mixer, tp)
+    if isinstance(mixer, Latent):
+        return _latent_parameters(model, mixer, tp)
+    return 0 if mixer is None else _linear_parameters(model, mixer, tp)
+
+
+def _grouped_parameters(model: ModelSpec, mixer: Grouped, tp: int) -> int:
+    heads, kv_heads = mixer.heads // tp, kv_heads_per_chip(mixer, tp)
+    qkv, output = qkv_width(mixer, tp), heads * mixer.value_dim
+    count = model.hidden * (qkv + output)
     if model.has_bias("qkv"):
         count += qkv
+    if model.has_bias("output"):
+        count += model.hidden
+    if mixer.sinks:
+        count += heads
+    if mixer.qk_norm == "head":
+        count += mixer.head_dim * (1 if mixer.shares_cache else 2)
+    elif mixer.qk_norm == "width":
+        count += mixer.head_dim * (heads + (0 if mixer.shares_cache else kv_heads))
+    return count
+
+
+def qkv_width(mixer: Grouped, tp: int = 1) -> int:
+    """Columns of the projections of queries (and their gate), keys and values."""
+    heads, kv_heads = mixer.heads // tp, kv_heads_per_chip(mixer, tp)
+    queries = heads * mixer.head_dim
+    if mixer.output_gate:
+        queries += heads * mixer.value_dim
+    if mixer.shares_cache:
+        return queries
+    cached = mixer.head_dim + (0 if mixer.keys_are_values else mixer.value_dim)
+    return queries + kv_heads * cached
+
+
+def _latent_parameters(model: ModelSpec, mixer: Latent, tp: int) -> int:
+    heads = mixer.heads // tp
+    query = heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
+    count = model.hidden * mixer.row + mixer.kv_lora_rank  # down, and its norm
+    count += mixer.kv_lora_rank * heads * (mixer.qk_nope_head_dim + mixer.v_head_dim)
+    count += heads * mixer.v_head_dim * model.hidden
+    if mixer.q_lora_rank is None:
+        count += model.hidden * query
+    else:
+        count += mixer.q_lora_rank * (model.hidden + query + 1)
+    if model.has_bias("qkv"):
+        count += mixer.row + (query if mixer.q_lora_rank is None else mixer.q_lora_rank)
     if model.has_bias("output"):
         count += model.hidden
     return count
 
 
-def mlp_parameters(model: ModelSpec, tp: int = 1) -> int:
+def indexer_parameters(model: ModelSpec, mixer: Latent) -> int:
+    """Of an indexer: queries from the query latent, one key with its norm, head weights."""
+    indexer = mixer.indexer
+    if indexer is None:
+        return 0
+    source = mixer.q_lora_rank or model.hidden
+    queries = source * indexer.heads * indexer.head_dim
+    return queries + model.hidden * (indexer.head_dim + indexer.heads) + 2 * indexer.head_dim
+
+
+def linear_widths(mixer: Linear, tp: int = 1) -> tuple[int, int, int]:
+    """Channels of a chip that are convolved, those of values, and columns of the input.
+
+    By the published modules of each rule. Beside q, k, v (B, C, x): ``ssm`` projects z and
+    dt; ``decay`` a gate; ``delta`` z and two numbers per head; ``kda`` one per head, its
+    gates going through a low rank.
+    """
+    heads, keys = mixer.heads // tp, max(1, mixer.key_heads // tp) * mixer.key_dim
+    values = heads * mixer.value_dim
+    convolved = 2 * keys + values
+    beside = {"ssm": values + heads, "decay": values, "delta": values + 2 * heads, "kda": heads}
+    return convolved, values, convolved + beside[mixer.rule]
+
+
+def _linear_parameters(model: ModelSpec, mixer: Linear, tp: int) -> int:
+    """By the published modules of each rule (Mamba-2, gated delta net, KDA, lightning)."""
+    heads = mixer.heads // tp
+    convolved, values, inputs = linear_widths(mixer, tp)
+    count = model.hidden * (inputs + values) + convolved * (mixer.conv + mixer.conv_bias)
+    if mixer.rule == "ssm":  # A, D and the bias of dt; a norm of all heads
+        return count + 3 * heads + values
+    if mixer.rule == "decay":  # a norm of all heads
+        return count + values
+    if mixer.rule == "delta":  # A and the bias of dt; a norm of one head
+        return count + 2 * heads + mixer.value_dim
+    # Decay and gate through a rank of one head; A, the bias of dt; a norm of one head.
+    keys = (convolved - values) // 2
+    low_rank = 2 * model.hidden * mixer.value_dim + mixer.value_dim * (keys + values)
+    return count + low_rank + heads + keys + mixer.value_dim
+
+
+def mlp_parameters(model: ModelSpec, mlp: Dense, tp: int = 1) -> int:
     """Up, gate (where gated) and down projections with their biases."""
-    inner = model.intermediate // tp
-    up = inner * (2 if model.gated else 1)
-    count = model.hidden * (up + inner)
+    return _projections(model, model.hidden, mlp.intermediate // tp, mlp.gated)
+
+
+def moe_parameters(model: ModelSpec, mlp: Experts, shares: Shares = WHOLE) -> dict[Module, int]:
+    """Router, shared and routed experts of one layer on one chip."""
+    router = model.hidden * mlp.experts + (mlp.experts if mlp.router_bias else 0)
+    shared = 0
+    if mlp.shared_intermediate:
+        inner = mlp.shared_intermediate // shares.tp
+        shared = _projections(model, model.hidden, inner, mlp.gated)
+        shared += model.hidden if mlp.shared_gate else 0
+    if mlp.latent is not None:
+        shared += 2 * model.hidden * mlp.latent
+    held = -(-mlp.experts // shares.ep)
+    experts = held * expert_parameters(model, mlp, shares.expert_tp)
+    return {"router": router, "shared": shared, "experts": experts}
+
+
+def expert_parameters(model: ModelSpec, mlp: Experts, expert_tp: int = 1) -> int:
+    """Parameters of one routed expert, or of a chip's share of it."""
+    inner = mlp.intermediate // expert_tp
+    return _projections(model, mlp.latent or model.hidden, inner, mlp.gated)
+
+
+def _projections(model: ModelSpec, outer: int, inner: int, gated: bool) -> int:
+    up = inner * (2 if gated else 1)
+    count = outer * (up + inner)
     if model.has_bias("mlp"):
-        count += up + model.hidden
+        count += up + outer
     return count
 
 
@@ -68,6 +284,6 @@ def vocabulary_rows(model: ModelSpec, tp: int = 1) -> int:
     return -(-model.vocabulary // tp)
 
 
-def kv_heads_per_chip(model: ModelSpec, tp: int = 1) -> int:
+def kv_heads_per_chip(mixer: Grouped | ModelSpec, tp: int = 1) -> int:
     """Key and value heads on one of ``tp`` chips; never less than one."""
-    return max(1, model.kv_heads // tp)
+    return max(1, mixer.kv_heads // tp)

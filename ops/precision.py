@@ -2,48 +2,89 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
 from chipsim.errors import UnknownNameError
 from chipsim.ops.checks import read_pairs
-from chipsim.ops.formats import FORMATS, get_format
+from chipsim.ops.formats import ALLOWED, FORMATS, get_format
 from chipsim.spec import Spec
+
+SUMS = ("fp32", "tf32", "bf16", "fp16")
+"""Formats that products are summed in."""
 
 
 def _known(name: str) -> str:
     try:
         return get_format(name).name
     except UnknownNameError:
-        raise ValueError(f"one of {', '.join(FORMATS)}") from None
+        raise ValueError(f"one of {ALLOWED}") from None
+
+
+def _computed(name: str) -> str:
+    if get_format(_known(name)).weight_only:
+        raise ValueError(f"one of {', '.join(FORMATS)}, int4-gN (wX is for weights only)")
+    return name
+
+
+def _summed(name: str) -> str:
+    if name not in SUMS:
+        raise ValueError(f"one of {', '.join(SUMS)}")
+    return name
 
 
 FormatName = Annotated[str, AfterValidator(_known)]
 """Name of a number format."""
+TensorFormat = Annotated[str, AfterValidator(_computed)]
+"""Name of a format that activations or cached keys and values may have."""
 
 
 class Precision(Spec):
     """Formats of weights, activations, KV cache, and of the sums inside a product."""
 
     weights: FormatName = "fp16"
-    activations: FormatName = "fp16"
-    kv: FormatName = "fp16"
-    accumulate: FormatName = "fp32"
+    activations: TensorFormat = "fp16"
+    kv: TensorFormat = "fp16"
+    accumulate: Annotated[str, AfterValidator(_summed)] = "fp32"
+    kv_rotary: TensorFormat | None = None
+    """Rotary part of a cached MLA row; as ``kv`` unless given."""
+    kv_indexer: TensorFormat | None = None
+    """Cached keys of an indexer of sparse attention; as ``kv`` unless given."""
+    experts: FormatName | None = None
+    """Weights of routed experts; as ``weights`` unless given."""
 
     @classmethod
     def parse(cls, text: str) -> Precision:
         """Read ``"bf16"`` or ``"weights=fp8,activations=bf16,kv=fp8"``.
 
-        One name sets weights, activations and KV; parts that a list leaves out keep
-        their defaults.
+        One name sets weights, activations and KV (a weight-only format the weights
+        alone); parts that a list leaves out keep their defaults.
 
         Raises
         ------
         ConfigError
             An unknown format or part, or a part named twice.
         """
-        if "=" not in text:
-            name = text.strip()
-            return cls.build("precision", weights=name, activations=name, kv=name)
-        return cls.build("precision", **read_pairs("precision", text, list(cls.model_fields)))
+        if "=" in text:
+            parts: dict[str, Any] = {**read_pairs("precision", text, list(cls.model_fields))}
+            return cls.build("precision", **parts)
+        name = text.strip()
+        given = cls.build("precision", weights=name)
+        if get_format(name).weight_only:
+            return given
+        return cls.build("precision", weights=name, activations=name, kv=name)
+
+    @property
+    def rotary(self) -> str:
+        """Format of the rotary part of a cached MLA row."""
+        return self.kv_rotary or self.kv
+
+    @property
+    def indexer(self) -> str:
+        """Format of the cached keys of an indexer."""
+        return self.kv_indexer or self.kv
+
+    def weights_of(self, module: str) -> str:
+        """Format of the weights of a module of `chipsim.ops.parameters.Module`."""
+        return self.experts or self.weights if module == "experts" else self.weights

@@ -21,6 +21,7 @@ NORM_FLOPS = {
 """FLOP per element."""
 
 ACTIVATION_FLOPS = {
+    "relu2": (2, 0),
     "relu": (1, 0),
     "silu": (2, 1),  # x / (1 + exp(-x))
     "gelu": (6, 1),  # tanh form as x / (1 + exp(-x (a + b x^2)))
@@ -121,7 +122,7 @@ class Activation(Operator):
     name: str
     elements: int
     format: str = "fp16"
-    function: Literal["gelu", "relu", "silu"] = "gelu"
+    function: Literal["gelu", "relu", "relu2", "silu"] = "gelu"
     gated: bool = False
     _sizes: ClassVar[tuple[str, ...]] = ("elements",)
 

@@ -11,11 +11,26 @@ from hypothesis import strategies as st
 from chipsim.chip import Chip
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.memory import check_fits, memory_plan
+from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
 from chipsim.ops.precision import Precision
 from tests.ops.models import BLOOM, GPT3, LLAMA2_70B, LLAMA3_8B, llama
 
 FP16 = Precision()
+DEEPSEEK, GPT_OSS = ModelSpec.load("deepseek-v3"), ModelSpec.load("gpt-oss-120b")
+HYBRID = llama(
+    4, 1024, 16, kv_heads=4, intermediate=4096,
+    layer_kinds=[
+        {"name": "full"},
+        {"name": "recurrent", "attention": {
+            "kind": "linear", "rule": "delta", "heads": 16, "key_dim": 128, "value_dim": 128,
+            "conv": 4,
+        }},
+    ],
+    layer_order=[{"kinds": ["recurrent"], "times": 3}, {"kinds": ["full"]}],
+)  # fmt: skip
+EXPERTS = 58 * 256 * 3 * 7168 * 2048
+"""Parameters of DeepSeek-V3's routed experts: 58 layers, 256 experts, three matrices."""
 
 
 def chip(gigabytes: float) -> Chip:
@@ -75,9 +90,10 @@ def test_what_does_not_fit_is_an_error_with_the_numbers() -> None:
 
 def test_the_last_token_that_fits() -> None:
     plan = memory_plan(chip(80), GPT3, Parallelism(tp=8), FP16, share=1.0)
-    check_fits(chip(80), GPT3, Parallelism(tp=8), FP16, plan.kv_tokens)
-    with pytest.raises(InfeasibleError, match=f"{plan.kv_tokens + 1} tokens"):
-        check_fits(chip(80), GPT3, Parallelism(tp=8), FP16, plan.kv_tokens + 1)
+    most = plan.kv_tokens or 0
+    check_fits(chip(80), GPT3, Parallelism(tp=8), FP16, most)
+    with pytest.raises(InfeasibleError, match=f"{most + 1} tokens"):
+        check_fits(chip(80), GPT3, Parallelism(tp=8), FP16, most + 1)
 
 
 def test_formats_of_weights_and_kv() -> None:
@@ -106,6 +122,103 @@ def test_bad_plan() -> None:
         memory_plan(chip(80), GPT3, Parallelism(tp=5), FP16)
 
 
+@pytest.mark.parametrize(
+    ("plan", "row"),
+    [("tp=1", 70_272), ("tp=8", 70_272), ("tp=8,dcp=8", 8_784), ("tp=8,dcp=2", 35_136),
+     ("dp=8,ep=8", 70_272), ("tp=2,cp=4", 17_568)],
+)  # fmt: skip
+def test_a_latent_row_is_whole_on_every_tp_chip(plan: str, row: int) -> None:
+    """61 layers of 512 + 64 elements; only context parallelism splits the tokens."""
+    found = memory_plan(chip(80), DEEPSEEK, Parallelism.parse(plan), FP16)
+    assert found.kv_bytes_per_token == row
+
+
+def test_a_latent_row_in_two_formats() -> None:
+    split = Precision(kv="nvfp4", kv_rotary="fp8")
+    assert memory_plan(chip(80), DEEPSEEK, Parallelism(), split).kv_bytes_per_token == 61 * 352
+    fp8 = Precision(kv="fp8")
+    assert memory_plan(chip(80), DEEPSEEK, Parallelism(), fp8).kv_bytes_per_token == 61 * 576
+
+
+@pytest.mark.parametrize(
+    ("plan", "ep"), [("dp=64,ep=64", 64), ("dp=8,ep=8", 8), ("dp=8,ep=4", 8), ("dp=8", 8)]
+)
+def test_experts_are_shared_and_attention_is_copied(plan: str, ep: int) -> None:
+    """ep whole experts, or columns of all: a chip's part of the experts is the same."""
+    found = memory_plan(chip(1000), DEEPSEEK, Parallelism.parse(plan), FP16)
+    rest = DEEPSEEK.parameters - EXPERTS
+    assert found.weights_bytes_per_chip == 2 * (rest + EXPERTS / ep)
+
+
+def test_ranks_have_their_own_sequences() -> None:
+    one, eight = (
+        memory_plan(chip(300), DEEPSEEK, Parallelism.parse(plan), Precision(weights="fp8"))
+        for plan in ("tp=8,ep=8", "dp=8,ep=8")
+    )
+    assert one.largest_batch(4096) == one.kv_tokens // 4096  # type: ignore[operator]
+    assert eight.largest_batch(4096) == 8 * (eight.kv_tokens // 4096)  # type: ignore[operator]
+    assert eight.missing_bytes([(eight.largest_batch(4096), 4096)]) <= 0
+    assert eight.missing_bytes([(eight.largest_batch(4096) + 1, 4096)]) > 0
+
+
+def test_windows_bound_what_a_sequence_keeps() -> None:
+    """gpt-oss-120b: 36 layers of 8 KV heads of 64, every other one with a window of 128."""
+    plan = memory_plan(chip(1000), GPT_OSS, Parallelism(), FP16)
+    layer = 2 * 8 * 64 * 2
+    assert plan.kv_bytes_per_token == 36 * layer
+    for context in (64, 128, 129, 8192):
+        kept = 18 * layer * (context + min(context, 128))
+        assert plan.stages[0].sequence_bytes(context) == kept
+        assert plan.largest_batch(context) == math.floor(plan.free_bytes / kept)
+
+
+def test_states_take_room_per_sequence() -> None:
+    """Three layers of 16 states of 128 x 128 in fp32 and three inputs of 3 x 2048 in fp16."""
+    plan = memory_plan(chip(80), HYBRID, Parallelism(), FP16)
+    state = 3 * (16 * 128 * 128 * 4 + 3 * 3 * 2048 * 2)
+    assert plan.state_bytes_per_sequence == state
+    assert plan.kv_bytes_per_token == 2 * 4 * 64 * 2
+    assert plan.stages[0].sequence_bytes(1000) == state + 1000 * 1024
+    halves = memory_plan(chip(80), HYBRID, Parallelism(tp=2), FP16)
+    assert halves.state_bytes_per_sequence == state / 2
+
+
+def test_stages_hold_their_layers() -> None:
+    """Llama-2-70B in 4 stages: 20 layers each, the embedding in the first, the head last."""
+    plan = memory_plan(chip(80), LLAMA2_70B, Parallelism(pp=4), FP16)
+    layers, table = 20 * LLAMA2_70B.layer_parameters, 32000 * 8192
+    weights = [stage.weights_bytes / 2 for stage in plan.stages]
+    assert weights == [layers + table, layers, layers + table + 8192]
+    assert plan.kv_bytes_per_token == 327_680 / 4
+    assert plan.weights_bytes_per_chip == 2 * (layers + table + 8192)
+    mixed = memory_plan(chip(80), HYBRID, Parallelism(pp=4), FP16)
+    assert mixed.kv_bytes_per_token == 2 * 4 * 64 * 2
+    assert mixed.state_bytes_per_sequence == HYBRID_STATE
+
+
+HYBRID_STATE = 16 * 128 * 128 * 4 + 3 * 3 * 2048 * 2
+
+
+def test_no_row_no_limit() -> None:
+    kinds = [HYBRID.layer_kinds[1].model_dump()]
+    order = [{"kinds": ["recurrent"], "times": 4}]
+    alone = llama(4, 1024, 16, intermediate=4096, layer_kinds=kinds, layer_order=order)
+    plan = memory_plan(chip(80), alone, Parallelism(), FP16)
+    assert (plan.kv_bytes_per_token, plan.kv_tokens) == (0.0, None)
+    assert plan.largest_batch(10**9) == math.floor(plan.free_bytes / (4 * HYBRID_STATE))
+
+
+def test_what_windows_and_states_need_is_refused_with_the_numbers() -> None:
+    layer = 2 * 8 * 64 * 2
+    need = 64 * 18 * layer * (8192 + 128)
+    room = GPT_OSS.parameters * 2 + need
+    check_fits(chip(room / 1e9 + 1e-9), GPT_OSS, Parallelism(), FP16, 64 * 8192, 64)
+    with pytest.raises(InfeasibleError, match="too little"):
+        check_fits(chip(room / 1e9 - 1e-6), GPT_OSS, Parallelism(), FP16, 64 * 8192, 64)
+    with pytest.raises(InfeasibleError, match="too little"):
+        check_fits(chip(room / 1e9 + 1e-9), GPT_OSS, Parallelism(), FP16, 64 * 8192)
+
+
 @settings(max_examples=50, derandomize=True, deadline=None)
 @given(st.floats(1, 500), st.floats(1, 500), st.floats(0.05, 1), st.sampled_from([1, 2, 4, 8]))
 def test_more_memory_never_holds_less(a: float, b: float, share: float, tp: int) -> None:
@@ -113,8 +226,8 @@ def test_more_memory_never_holds_less(a: float, b: float, share: float, tp: int)
         memory_plan(chip(size), LLAMA3_8B, Parallelism(tp=tp), FP16, share)
         for size in sorted((a, b))
     )
-    assert small.kv_tokens <= large.kv_tokens
+    assert (small.kv_tokens or 0) <= (large.kv_tokens or 0)
     assert small.fits <= large.fits
     for plan in (small, large):
-        used = plan.weights_bytes_per_chip + plan.kv_tokens * plan.kv_bytes_per_token
+        used = plan.weights_bytes_per_chip + (plan.kv_tokens or 0) * plan.kv_bytes_per_token
         assert used <= plan.usable_bytes or not plan.fits

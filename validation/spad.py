@@ -159,7 +159,7 @@ def performance_grid(chip: str, kind: str) -> Iterator[Phase]:
     """Phases of the paper's grid that fit both a chip and the modeled H100."""
     model, plan = ModelSpec.load(MODEL), Parallelism.parse(PLAN)
     room = min(
-        memory_plan(Chip.load(name), model, plan, Precision(), share=0.9).kv_tokens
+        memory_plan(Chip.load(name), model, plan, Precision(), share=0.9).kv_tokens or 0
         for name in (BASE, chip)
     )
     for power in range(9 if kind == "prefill" else 8):

@@ -7,7 +7,18 @@ from typing import Any, cast
 
 import typer
 
-from chipsim.cli import compare, cost, cuts, doctor, estimate, imports, lists, memory, validate
+from chipsim.cli import (
+    compare,
+    cost,
+    cuts,
+    doctor,
+    estimate,
+    imports,
+    lists,
+    memory,
+    plans,
+    validate,
+)
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -19,7 +30,7 @@ SETTINGS: dict[str, Any] = {
 
 FIRST = (
     *("chips", "models", "executions", "prices", "show"),
-    *("estimate", "memory", "cuts", "cost", "compare"),
+    *("estimate", "memory", "plans", "cuts", "cost", "compare"),
 )
 """Commands in the order of help; the others follow."""
 
@@ -32,6 +43,7 @@ def command() -> Callable[..., Any]:
         app.command(name)(getattr(lists, name))
     app.add_typer(_estimates(), name="estimate")
     app.command("memory")(memory.memory)
+    app.command("plans")(plans.plans)
     app.command("cuts")(cuts.cuts)
     app.command("cost")(cost.cost)
     app.command("compare")(compare.compare)
@@ -57,6 +69,7 @@ def _imports() -> typer.Typer:
     app = typer.Typer(help="Read another tool's description, write our YAML.", **SETTINGS)
     app.callback()(_nothing)
     app.command("llmcompass")(imports.llmcompass)
+    app.command("hf")(imports.huggingface)
     return app
 
 

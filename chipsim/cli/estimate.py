@@ -13,6 +13,7 @@ from chipsim.cli.options import (
     ExecutionName,
     Formats,
     LayersOnly,
+    MaybeFormats,
     ModelName,
     Plan,
     PowerCap,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from chipsim.ops.precision import Precision
     from chipsim.performance import PerformanceModel
 
+Size = Annotated[str, typer.Option("--bytes", metavar="SIZE", help="29360128, or 28 MiB.")]
 Rows = Annotated[int, typer.Option("-m", "--rows", metavar="M", help="Rows.")]
 Columns = Annotated[int, typer.Option("-n", "--columns", metavar="N", help="Columns.")]
 Batch = Annotated[int, typer.Option("--batch", metavar="B", help="Sequences.")]
@@ -178,26 +180,28 @@ def gelu(
     _answer([operator], f"gelu of {elements} elements", chip, execution, power_cap, as_json)
 
 
-def all_reduce(
-    chip: ChipName,
-    size: Annotated[str, typer.Option("--bytes", metavar="SIZE", help="29360128, or 28 MiB.")],
-    chips: Annotated[int, typer.Option("--chips", metavar="N", help="Chips that take part.")],
-    execution: ExecutionName = None,
-    power_cap: PowerCap = None,
-    as_json: AsJson = False,
-) -> None:
-    """Sum of a tensor over chips, the result on each."""
-    from chipsim.ops.operators import AllReduce
+def _exchange(name: str, kind: str, help_text: str) -> Callable[..., None]:
+    """A command for one class of `chipsim.ops.collectives`."""
 
-    operator = AllReduce("all-reduce", _bytes(size), chips)
-    _answer(
-        [operator],
-        f"all-reduce of {size} over {chips} chips",
-        chip,
-        execution,
-        power_cap,
-        as_json,
-    )
+    def command(
+        chip: ChipName,
+        size: Size,
+        chips: Annotated[int, typer.Option("--chips", metavar="N", help="Chips of the group.")],
+        stride: Annotated[
+            int, typer.Option("--stride", metavar="N", help="Ranks between neighbours.")
+        ] = 1,
+        execution: ExecutionName = None,
+        power_cap: PowerCap = None,
+        as_json: AsJson = False,
+    ) -> None:
+        from chipsim.ops import collectives
+
+        operator = getattr(collectives, kind)(name, _bytes(size), chips, stride)
+        title = f"{name} of {size} over {chips} chips"
+        _answer([operator], title, chip, execution, power_cap, as_json)
+
+    command.__doc__ = help_text
+    return command
 
 
 def _bytes(text: str) -> float:
@@ -223,7 +227,7 @@ def prefill(
     ] = 0,
     tp: Tp = None,
     plan: Plan = None,
-    formats: Formats = "fp16",
+    formats: MaybeFormats = None,
     execution: ExecutionName = None,
     layers_only: LayersOnly = False,
     power_cap: PowerCap = None,
@@ -233,7 +237,7 @@ def prefill(
     from chipsim.ops.phase import Phase
 
     phase = Phase.prefill(batch, prompt, prefix)
-    arguments = (chip, model, read_plan(tp, plan), execution, _precision(formats))
+    arguments = (chip, model, read_plan(tp, plan), execution, formats)
     _answer_phase(
         phase, *arguments, layers_only=layers_only, power_cap=power_cap, as_json=as_json
     )
@@ -249,7 +253,7 @@ def decode(
     batch: Batch = 1,
     tp: Tp = None,
     plan: Plan = None,
-    formats: Formats = "fp16",
+    formats: MaybeFormats = None,
     execution: ExecutionName = None,
     layers_only: LayersOnly = False,
     power_cap: PowerCap = None,
@@ -259,7 +263,7 @@ def decode(
     from chipsim.ops.phase import Phase
 
     phase = Phase.decode(batch, context)
-    arguments = (chip, model, read_plan(tp, plan), execution, _precision(formats))
+    arguments = (chip, model, read_plan(tp, plan), execution, formats)
     _answer_phase(
         phase, *arguments, layers_only=layers_only, power_cap=power_cap, as_json=as_json
     )
@@ -271,7 +275,16 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "softmax": softmax,
     "layernorm": layernorm,
     "gelu": gelu,
-    "all-reduce": all_reduce,
+    **{
+        name: _exchange(name, kind, text)
+        for name, kind, text in (
+            ("all-reduce", "AllReduce", "Sum of a tensor over chips, the result on each."),
+            ("all-gather", "AllGather", "A tensor that chips share, whole on each."),
+            ("reduce-scatter", "ReduceScatter", "Sum of a tensor, a share on each chip."),
+            ("all-to-all", "AllToAll", "BYTES of each chip, in equal shares to all."),
+            ("send-recv", "SendRecv", "BYTES to the chip STRIDE ranks further on."),
+        )
+    },
     "prefill": prefill,
     "decode": decode,
 }
@@ -304,11 +317,17 @@ def _answer(
         emit(record)
         return
     from chipsim.present.provenance import footer
-    from chipsim.present.tables import footer_line, heading, operator_parts
+    from chipsim.present.tables import (
+        conversion_lines,
+        footer_line,
+        heading,
+        operator_parts,
+    )
 
     show(
         heading(title),
         *operator_parts(record),
+        *conversion_lines(record),
         footer_line(footer(model.chip.name, model.execution)),
     )
 
@@ -344,7 +363,7 @@ def _answer_phase(
     model: str,
     plan: Any,
     execution: str | None,
-    precision: Precision,
+    formats: str | None,
     *,
     layers_only: bool,
     power_cap: str | None,
@@ -354,10 +373,10 @@ def _answer_phase(
     from chipsim.present.records import phase_record
 
     performance = _model(chip, execution, power_cap)
-    phases = PhaseModel(performance, model, plan, precision=precision, layers_only=layers_only)
+    phases = PhaseModel(performance, model, plan, precision=formats, layers_only=layers_only)
     estimate = phases.estimate(phase)
     joules = _joules(performance)
-    record = phase_record(estimate, precision, joules, layers_only=layers_only)
+    record = phase_record(estimate, phases.precision_of(phase), joules, layers_only=layers_only)
     if as_json:
         emit(record)
     else:
@@ -366,11 +385,18 @@ def _answer_phase(
 
 def _show_phase(estimate: PhaseEstimate, record: dict[str, Any], phases: Any) -> None:
     from chipsim.present.provenance import footer
-    from chipsim.present.tables import footer_line, heading, phase_table, phase_title
+    from chipsim.present.tables import (
+        conversion_lines,
+        footer_line,
+        heading,
+        phase_table,
+        phase_title,
+    )
 
     performance = phases.performance
     show(
         heading(phase_title(record, estimate.phase)),
         phase_table(record["operators"]),
+        *conversion_lines(record),
         footer_line(footer(performance.chip.name, performance.execution)),
     )

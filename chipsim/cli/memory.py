@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from chipsim.cli.options import AsJson, ChipName, Formats, ModelName, Plan, Tp, read_plan
+from chipsim.cli.options import (
+    AsJson,
+    ChipName,
+    MaybeFormats,
+    ModelName,
+    Plan,
+    Tp,
+    read_plan,
+    read_precision,
+)
 from chipsim.cli.output import emit, show
 
 
@@ -15,7 +24,7 @@ def memory(
     model: ModelName,
     tp: Tp = None,
     plan: Plan = None,
-    formats: Formats = "fp16",
+    formats: MaybeFormats = None,
     context: Annotated[
         int, typer.Option("--context", metavar="N", help="Tokens of a sequence.")
     ] = 1024,
@@ -29,14 +38,13 @@ def memory(
     A model that does not fit is a result, not an error.
     """
     from chipsim.chip import Chip
-    from chipsim.memory import memory_plan
+    from chipsim.memory import memory_notes, memory_plan
     from chipsim.ops.model import ModelSpec
-    from chipsim.ops.precision import Precision
     from chipsim.present.provenance import plan_text, precision_text
     from chipsim.present.records import memory_record
 
     where, what = Chip.load(chip), ModelSpec.load(model)
-    split, precision = read_plan(tp, plan), Precision.parse(formats)
+    split, precision = read_plan(tp, plan), read_precision(formats, what, "decode")
     result = memory_record(memory_plan(where, what, split, precision, share), context)
     asked = {
         "chip": where.name,
@@ -45,10 +53,11 @@ def memory(
         "precision": precision_text(precision),
         "share": share,
     }
+    notes = memory_notes(what, split, precision)
     if as_json:
-        emit(asked | result)
+        emit(asked | result | {"notes": notes})
         return
-    from chipsim.present.tables import heading, memory_table
+    from chipsim.present.tables import footer_line, heading, memory_table
 
     title = "{model} on {chip}, {plan}, {precision}".format(**asked)
-    show(heading(title), memory_table(result))
+    show(heading(title), memory_table(result), *(footer_line(note) for note in notes))

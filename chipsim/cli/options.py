@@ -9,8 +9,11 @@ import typer
 from chipsim.errors import ChipsimError, ConfigError
 
 if TYPE_CHECKING:
+    from chipsim.ops.model import ModelSpec
     from chipsim.ops.parallelism import Parallelism
+    from chipsim.ops.parts import PhaseName
     from chipsim.ops.phase import Phase
+    from chipsim.ops.precision import Precision
 
 ChipName = Annotated[
     str, typer.Option("--chip", metavar="CHIP", help="A chip: its name or a YAML file.")
@@ -33,11 +36,21 @@ Formats = Annotated[
         help="bf16, or weights=fp8,activations=bf16,kv=fp8.",
     ),
 ]
+MaybeFormats = Annotated[
+    str | None,
+    typer.Option(
+        "--precision",
+        "--dtype",
+        metavar="FORMAT",
+        help="bf16, or weights=nvfp4,kv=fp8,...; the model's own, or fp16, unless given.",
+    ),
+]
 Tp = Annotated[
     int | None, typer.Option("--tp", metavar="N", help="Short for --plan tp=N.", min=1)
 ]
 Plan = Annotated[
-    str | None, typer.Option("--plan", metavar="tp=N", help="How the model is split.")
+    str | None,
+    typer.Option("--plan", metavar="tp=8,ep=8", help="Degrees tp, pp, ep, dp, cp, dcp."),
 ]
 LayersOnly = Annotated[
     bool, typer.Option("--layers-only", help="Leave embedding and LM head out.")
@@ -90,6 +103,15 @@ def read_plan(tp: int | None, plan: str | None) -> Parallelism:
     if tp is not None:
         raise ConfigError("--tp", "", tp, "--tp or --plan, not both")
     return Parallelism.parse(plan)
+
+
+def read_precision(formats: str | None, model: ModelSpec, phase: PhaseName) -> Precision:
+    """The precision of ``--precision``; the model's own of the phase, or fp16, without it."""
+    from chipsim.ops.precision import Precision
+
+    if formats is not None:
+        return Precision.parse(formats)
+    return getattr(model.precision, phase) or Precision()
 
 
 def read_phase(kind: str, batch: int, prompt: int | None, context: int | None) -> Phase:

@@ -69,7 +69,8 @@ class Side:
 
 def _parts(seconds: Mapping[str, float]) -> dict[str, float]:
     """Parts of an estimate, the hidden time taken from the shorter of memory and core."""
-    core, memory = seconds.get("core", 0.0), seconds.get("memory", 0.0)
+    core = seconds.get("core", 0.0) + seconds.get("conversion", 0.0)
+    memory = seconds.get("memory", 0.0)
     hidden = seconds.get("hidden", 0.0)
     behind_memory = memory >= core
     return {

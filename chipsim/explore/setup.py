@@ -14,7 +14,7 @@ from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.execution import Execution
 from chipsim.explore.largest import largest_within
 from chipsim.explore.money import Money, money
-from chipsim.memory import check_fits, memory_plan
+from chipsim.memory import check_phase, memory_plan
 from chipsim.ops.checks import positive
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
@@ -140,8 +140,7 @@ class Setup:
             too small.
         """
         if self.check_memory:
-            tokens = self.phase.batch * self.phase.context
-            check_fits(self.chip, self.model, self.plan, self.precision, tokens)
+            check_phase(self.chip, self.model, self.plan, self.precision, self.phase)
         return self._model(self.chip).estimate(self.phase)
 
     def _model(self, chip: Chip) -> PhaseModel:
@@ -165,8 +164,7 @@ class Setup:
     def _missing(self, chip: Chip, batch: int, share: float = 1.0) -> float:
         """Bytes that each chip lacks for weights and the KV of a batch (or below 0)."""
         memory = memory_plan(chip, self.model, self.plan, self.precision, share)
-        kv = batch * self.phase.context * memory.kv_bytes_per_token
-        return memory.weights_bytes_per_chip + kv - memory.usable_bytes
+        return memory.missing_bytes([(batch, self.phase.context)])
 
     def _largest(self, chip: Chip, model: PhaseModel) -> Answer:
         memory = memory_plan(chip, self.model, self.plan, self.precision, self.memory_share)
@@ -250,7 +248,7 @@ def resolve(
         resolved.model,
         phase,
         resolved.plan,
-        resolved.precision,
+        resolved.precision_of(phase),
         **options,
     )
 

@@ -4,6 +4,10 @@ A tile is ``rows`` query rows of one KV head (GQA packs the group's heads into r
 walks the key blocks that the mask leaves; keys can be split over cores (split-KV) and the
 partial results merged. Scores never leave the core. Sources: Dao, FlashAttention-2 (2023)
 for tiling and causal block skipping; Dao et al., Flash-Decoding (2023) for split-KV.
+
+Latent attention is the same with one row per token that serves as key and value, the heads
+as rows; sparse, a tile is some heads of one query, which gathers its own rows through L2.
+The indexer is the scores alone: no softmax, no values, every score written.
 """
 
 from __future__ import annotations
@@ -29,8 +33,14 @@ ROWS = np.array([256, 128, 64, 32, 16], dtype=np.int64)
 """Query rows of a tile that are tried."""
 KEY_BLOCK = 64
 """Keys that a tile takes at a time."""
+USUAL_WIDTH = 256
+"""Elements of a key and a value up to which blocks of `KEY_BLOCK` alone are tried."""
+WIDE_BLOCKS = np.array([64, 32, 16], dtype=np.int64)
+"""Keys that a tile takes at a time where they are wider, or latent rows."""
 SOFTMAX_FLOPS = 6.0
 """Vector FLOP per score beside the exponential: scale, mask, max, subtract, sum, rescale."""
+INDEX_FLOPS = 3.0
+"""Vector FLOP per score of an indexer: ReLU, weight, sum over heads."""
 
 
 class AttentionShape(NamedTuple):
@@ -48,6 +58,10 @@ class AttentionShape(NamedTuple):
     q_bytes: float  # per element
     kv_bytes: float
     macs: float
+    row_bytes: float = 0.0  # of a row that is key and value at once; 0: keys and values apart
+    top_k: int = 0  # rows that a query reads; 0: all that it sees
+    softmax: bool = True  # False: scores alone, each written
+    score_bytes: float = 0.0  # written beside the results, in all
 
 
 class AttentionCost(NamedTuple):
@@ -66,35 +80,68 @@ class AttentionCost(NamedTuple):
 
 
 @inline
-def block_seconds(machine: Record, shape: AttentionShape, rows: int) -> float:
-    """One tile against one key block: both products, and the softmax beside them."""
-    vector = rows * KEY_BLOCK * (SOFTMAX_FLOPS + machine.exp_flops)
+def block_seconds(machine: Record, shape: AttentionShape, rows: int, keys: int) -> float:
+    """One tile against one block of keys: both products, and the softmax beside them."""
+    per_score = INDEX_FLOPS
+    if shape.softmax:
+        per_score = SOFTMAX_FLOPS + machine.exp_flops
+    vector = rows * keys * per_score
     vector *= machine.cores / machine.vector_flops
     if machine.rows == 0.0:
-        flops = 2.0 * rows * KEY_BLOCK * (shape.head_dim + shape.value_dim)
+        flops = 2.0 * rows * keys * (shape.head_dim + shape.value_dim)
         return vector + flops * machine.cores / (machine.half_flops * machine.tensor_share)
     cycles = (
-        array_passes(machine, rows, KEY_BLOCK) * shape.head_dim
-        + array_passes(machine, rows, shape.value_dim) * KEY_BLOCK
+        array_passes(machine, rows, keys) * shape.head_dim
+        + array_passes(machine, rows, shape.value_dim) * keys
     ) / shape.macs
     tensor = cycles / (machine.tensor_clock * machine.tensor_share)
     return tensor + vector - machine.overlap_vector * min(tensor, vector)
 
 
 @inline
-def visible_blocks(shape: AttentionShape, first: int, last: int) -> int:
-    """Key blocks that query positions first..last (counted in the context) may see."""
+def visible_blocks(shape: AttentionShape, first: int, last: int, keys: int) -> int:
+    """Blocks of keys that query positions first..last (counted in the context) may see."""
     end = last + 1 if shape.causal else shape.context
     begin = 0
     if shape.window > 0:
         begin = max(0, first + 1 - shape.window)
-    return ceil_div(end, KEY_BLOCK) - begin // KEY_BLOCK
+    return ceil_div(end, keys) - begin // keys
 
 
 @inline
-def tile_blocks(shape: AttentionShape, rows: int) -> tuple[int, int, int, int]:
+def rows_read(shape: AttentionShape) -> int:
+    """Rows that the queries of one sequence read, each its own ``top_k`` at most."""
+    before = shape.context - shape.query
+    growing = min(shape.query, max(0, shape.top_k - before))
+    rows = growing * before + growing * (growing + 1) // 2
+    return rows + (shape.query - growing) * shape.top_k
+
+
+@inline
+def whole_blocks(tokens: int, keys: int) -> int:
+    """Blocks of 1, 2, ... ``tokens`` rows, summed."""
+    full, rest = tokens // keys, tokens % keys
+    return keys * full * (full + 1) // 2 + rest * (full + 1)
+
+
+@inline
+def picked_blocks(shape: AttentionShape, tiles: int, keys: int) -> tuple[int, int, int, int]:
+    """As `tile_blocks`, where each query reads its own rows: ``tiles`` for each query."""
+    before = shape.context - shape.query
+    growing = min(shape.query, max(0, shape.top_k - before))
+    most = ceil_div(min(shape.context, shape.top_k), keys)
+    fewest = ceil_div(min(before + 1, shape.top_k), keys)
+    total = whole_blocks(before + growing, keys) - whole_blocks(before, keys)
+    total += (shape.query - growing) * most
+    return tiles * shape.query, tiles * total, most, fewest
+
+
+@inline
+def tile_blocks(shape: AttentionShape, rows: int, keys: int) -> tuple[int, int, int, int]:
     """Tiles of one KV head, their key blocks in all, and the most and fewest of one tile."""
     group = shape.q_heads // shape.kv_heads
+    if shape.top_k > 0:
+        return picked_blocks(shape, ceil_div(group, rows), keys)
     total_rows = shape.query * group
     tiles = ceil_div(total_rows, rows)
     start = shape.context - shape.query
@@ -102,7 +149,7 @@ def tile_blocks(shape: AttentionShape, rows: int) -> tuple[int, int, int, int]:
     for t in range(tiles):
         first = start + (t * rows) // group
         last = start + (min((t + 1) * rows, total_rows) - 1) // group
-        blocks = visible_blocks(shape, first, last)
+        blocks = visible_blocks(shape, first, last, keys)
         total += blocks
         longest, shortest = max(longest, blocks), min(shortest, blocks)
     return tiles, total, longest, shortest
@@ -113,7 +160,78 @@ def keys_read(shape: AttentionShape) -> int:
     """Tokens of one sequence whose keys and values some query sees."""
     if shape.window > 0:
         return min(shape.context, shape.window + shape.query - 1)
+    if shape.top_k > 0:
+        return min(shape.context, shape.top_k * shape.query)
     return shape.context
+
+
+@inline
+def tile_room(shape: AttentionShape, rows: int) -> float:
+    """Bytes of a tile's queries and of the sums of its results."""
+    return rows * (shape.head_dim * shape.q_bytes + shape.value_dim * ACCUMULATOR_BYTES)
+
+
+@inline
+def best_tile(
+    machine: Record, shape: AttentionShape, key_block: int, best: AttentionCost
+) -> AttentionCost:
+    """The best of ``best`` and every tile height and split with one size of key block."""
+    per_token = float(shape.head_dim + shape.value_dim)
+    row = shape.row_bytes if shape.row_bytes > 0.0 else per_token * shape.kv_bytes
+    q_and_o = float(shape.batch) * shape.q_heads * shape.query * per_token * shape.q_bytes
+    keys = float(shape.batch) * shape.kv_heads * keys_read(shape) * row
+    outputs = float(shape.batch) * shape.q_heads * shape.query * (shape.value_dim + 2.0)
+    group = shape.q_heads // shape.kv_heads
+    height = group if shape.top_k > 0 else shape.query * group
+    for i in range(len(ROWS)):
+        rows = ROWS[i]
+        if i + 1 < len(ROWS) and ROWS[i + 1] >= height:
+            continue
+        if tile_room(shape, rows) + 2.0 * key_block * row > machine.sram:
+            continue
+        block = block_seconds(machine, shape, rows, key_block)
+        tiles, total, longest, shortest = tile_blocks(shape, rows, key_block)
+        heads = float(shape.batch) * shape.kv_heads
+        gathered = 0.0
+        if shape.top_k > 0:
+            gathered = heads * ceil_div(group, rows) * rows_read(shape) * row
+        split = 1
+        while split == 1 or (split <= 128 and split <= longest):
+            units = heads * tiles * split
+            active = min(units, machine.cores)
+            makespan = max(
+                math.ceil(longest / split),
+                heads * total / machine.cores,
+                np.ceil(units / machine.cores) * max(1.0, shortest // split),
+            )
+            core = max(makespan * block, gathered / machine.l2_bandwidth)
+            bandwidth = joined_bandwidth(machine, active)
+            reduction = 0.0
+            if split > 1 and shape.softmax:
+                partial = 2.0 * split * outputs * ACCUMULATOR_BYTES
+                rate = machine.l2_bandwidth
+                reduction = partial / (bandwidth if math.isinf(rate) else rate)
+            written = outputs / (shape.value_dim + 2.0) * shape.value_dim * shape.q_bytes
+            stores = (written + shape.score_bytes) / bandwidth
+            loads = (q_and_o - written) / bandwidth
+            memory = keys / bandwidth + loads + stores
+            hidden = hidden_seconds(machine, core, keys / bandwidth, loads, stores)
+            latency = memory + core - hidden + reduction
+            if latency < best.latency:
+                best = AttentionCost(
+                    latency,
+                    core,
+                    memory,
+                    hidden,
+                    reduction,
+                    q_and_o + keys + shape.score_bytes,
+                    active,
+                    bandwidth,
+                    rows,
+                    split,
+                )
+            split *= 2
+    return best
 
 
 @kernel
@@ -130,56 +248,9 @@ def attention_search(machine: Record, shape: AttentionShape) -> AttentionCost:
     AttentionCost
         Infinite latency when no tile fits the SRAM.
     """
-    per_token = float(shape.head_dim + shape.value_dim)
-    q_and_o = float(shape.batch) * shape.q_heads * shape.query * per_token * shape.q_bytes
-    keys = float(shape.batch) * shape.kv_heads * keys_read(shape) * per_token * shape.kv_bytes
-    outputs = float(shape.batch) * shape.q_heads * shape.query * (shape.value_dim + 2.0)
     best = AttentionCost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0, 0)
-    for i in range(len(ROWS)):
-        rows = ROWS[i]
-        if i + 1 < len(ROWS) and ROWS[i + 1] >= shape.query * (shape.q_heads // shape.kv_heads):
-            continue
-        room = rows * (shape.head_dim * shape.q_bytes + shape.value_dim * ACCUMULATOR_BYTES)
-        room += 2.0 * KEY_BLOCK * per_token * shape.kv_bytes
-        if room > machine.sram:
-            continue
-        block = block_seconds(machine, shape, rows)
-        tiles, total, longest, shortest = tile_blocks(shape, rows)
-        heads = float(shape.batch) * shape.kv_heads
-        split = 1
-        while split == 1 or (split <= 128 and split <= longest):
-            units = heads * tiles * split
-            active = min(units, machine.cores)
-            makespan = max(
-                math.ceil(longest / split),
-                heads * total / machine.cores,
-                np.ceil(units / machine.cores) * max(1.0, shortest // split),
-            )
-            core = makespan * block
-            bandwidth = joined_bandwidth(machine, active)
-            reduction = 0.0
-            if split > 1:
-                partial = 2.0 * split * outputs * ACCUMULATOR_BYTES
-                rate = machine.l2_bandwidth
-                reduction = partial / (bandwidth if math.isinf(rate) else rate)
-            written = outputs / (shape.value_dim + 2.0) * shape.value_dim * shape.q_bytes
-            stores = written / bandwidth
-            loads = (q_and_o - written) / bandwidth
-            memory = keys / bandwidth + loads + stores
-            hidden = hidden_seconds(machine, core, keys / bandwidth, loads, stores)
-            latency = memory + core - hidden + reduction
-            if latency < best.latency:
-                best = AttentionCost(
-                    latency,
-                    core,
-                    memory,
-                    hidden,
-                    reduction,
-                    q_and_o + keys,
-                    active,
-                    bandwidth,
-                    rows,
-                    split,
-                )
-            split *= 2
+    if shape.row_bytes == 0.0 and shape.head_dim + shape.value_dim <= USUAL_WIDTH:
+        return best_tile(machine, shape, KEY_BLOCK, best)
+    for keys in WIDE_BLOCKS:
+        best = best_tile(machine, shape, keys, best)
     return best

@@ -229,18 +229,22 @@ def cut(
 
 
 @inline
-def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: int, b_reads: int) -> Cost:
-    """Latency from tile and raster (the formula at the head of this file).
+def joined(
+    machine: Record,
+    tile: Tile,
+    ahead: bool,
+    a_bytes: float,
+    b_bytes: float,
+    c_bytes: float,
+    outputs: float,
+) -> Cost:
+    """Latency from what crosses the memory interface; ``ahead``: B is a weight.
 
-    ``a_reads`` and ``b_reads`` say how often A and B cross the memory interface.
+    ``outputs`` are elements of C: of each, a split k leaves as many partial sums.
     """
-    batch = float(shape.batch)
-    a_bytes = batch * shape.m * shape.k * shape.a_bytes * a_reads
-    b_bytes = batch * shape.k * shape.n * shape.b_bytes * b_reads
-    c_bytes = batch * shape.m * shape.n * shape.c_bytes
     bandwidth = joined_bandwidth(machine, tile.active)
     weights, activations = b_bytes / bandwidth, a_bytes / bandwidth
-    if not shape.weights:
+    if not ahead:
         weights, activations = 0.0, weights + activations
     stores = c_bytes / bandwidth
     memory = weights + activations + stores
@@ -253,7 +257,7 @@ def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: int, b_reads: i
         core, hidden = tile.arithmetic + l2, 0.0
     reduction = 0.0
     if tile.split > 1 and machine.merged_split == 0.0:
-        partial = 2.0 * tile.split * batch * shape.m * shape.n * ACCUMULATOR_BYTES
+        partial = 2.0 * tile.split * outputs * ACCUMULATOR_BYTES
         rate = machine.l2_bandwidth
         reduction = partial / (bandwidth if math.isinf(rate) else rate)
     return Cost(
@@ -268,6 +272,20 @@ def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: int, b_reads: i
         tile.active,
         bandwidth,
     )
+
+
+@inline
+def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: int, b_reads: int) -> Cost:
+    """Latency from tile and raster (the formula at the head of this file).
+
+    ``a_reads`` and ``b_reads`` say how often A and B cross the memory interface.
+    """
+    batch = float(shape.batch)
+    a_bytes = batch * shape.m * shape.k * shape.a_bytes * a_reads
+    b_bytes = batch * shape.k * shape.n * shape.b_bytes * b_reads
+    c_bytes = batch * shape.m * shape.n * shape.c_bytes
+    outputs = batch * shape.m * shape.n
+    return joined(machine, tile, shape.weights, a_bytes, b_bytes, c_bytes, outputs)
 
 
 @kernel

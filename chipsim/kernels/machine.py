@@ -39,6 +39,12 @@ class Record(Protocol):
     link_header: float
     """Bytes per packet, as `link_payload`."""
     link_payload: float
+    out_bandwidth: float
+    """Sustained bytes/s of one chip to other machines, one direction; 0 where it has none."""
+    out_latency: float
+    out_header: float
+    """Bytes per packet, as `out_payload`."""
+    out_payload: float
     overlap_weights: float
     """Shares of traffic that run behind compute, 0 ... 1."""
     overlap_activations: float

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chipsim.importers.chip_yaml import kinds, quantity_text
+from chipsim.ops.layers import Grouped, Latent, Linear
 from chipsim.ops.precision import Precision
 from chipsim.present.quantities import binary, format_si, grouped, percent, plain, seconds
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from chipsim.chip import Chip
     from chipsim.cost.prices import PriceBook
     from chipsim.execution import Execution
+    from chipsim.ops.layers import Mixer
     from chipsim.ops.model import ModelSpec
 
 SUFFIXES = {
@@ -106,8 +108,7 @@ def model_lines(model: ModelSpec, notes: dict[str, str]) -> list[Line]:
     """Fields of a model, then the counts that follow from them."""
     fields = [
         Line(path, "–" if value is None else _text(value), notes.get(path, ""))
-        for path, value in _leaves(model.model_dump(), "")
-        if path not in ("name", "description", "source")
+        for path, value in _model_leaves(model)
     ]
     derived = model_derived(model)
     kv = f"{grouped(round(derived['kv_bytes_per_token_fp16']))} B"
@@ -115,19 +116,58 @@ def model_lines(model: ModelSpec, notes: dict[str, str]) -> list[Line]:
         *fields,
         Line("attention", derived["attention"], "derived"),
         Line("parameters", grouped(derived["parameters"]), "derived"),
+        Line("active parameters", grouped(derived["active_parameters"]), "derived"),
         Line("parameters of a layer", grouped(derived["layer_parameters"]), "derived"),
         Line("weights in fp16", format_si(derived["weights_bytes_fp16"], "B"), "derived"),
         Line("KV of a token in fp16", kv, "derived, all layers"),
     ]
 
 
+def _model_leaves(model: ModelSpec) -> Iterator[tuple[str, Any]]:
+    """Fields of a model file; of its parts those that say something."""
+    fields = model.model_dump(exclude={"name", "description", "source", "layer_order"})
+    kinds = {kind.pop("name"): kind for kind in fields.pop("layer_kinds")}
+    for path, value in _leaves(fields, ""):
+        if value is not None or "." not in path:
+            yield path, value
+    for path, value in _leaves(kinds, "layer_kinds."):
+        if value is not None and value != ("prefill", "decode"):
+            yield path, value
+    runs = [f"{run.times} x {', '.join(run.kinds)}" for run in model.layer_order]
+    if runs:
+        yield "layer_order", "; ".join(runs)
+
+
+def attention_label(model: ModelSpec) -> str:
+    """Kinds of attention that a model has, joined with a plus.
+
+    >>> from chipsim.ops.model import ModelSpec
+    >>> [attention_label(ModelSpec.load(name)) for name in ("gemma-3-27b", "deepseek-v3.2")]
+    ['GQA + window', 'sparse MLA']
+    """
+    mixers = [group.layer.mixer for group in model.groups]
+    labels = {_mixer_label(mixer): None for mixer in mixers if mixer is not None}
+    if any(isinstance(mixer, Grouped) and mixer.window for mixer in mixers):
+        labels["window"] = None
+    return " + ".join(labels)
+
+
+def _mixer_label(mixer: Mixer) -> str:
+    if isinstance(mixer, Latent):
+        return "MLA" if mixer.indexer is None else "sparse MLA"
+    if isinstance(mixer, Linear):
+        return "SSM" if mixer.rule == "ssm" else "linear"
+    if mixer.heads == mixer.kv_heads:
+        return "MHA"
+    return "MQA" if mixer.kv_heads == 1 else "GQA"
+
+
 def model_derived(model: ModelSpec) -> dict[str, Any]:
     """Counts of a model."""
-    heads = model.heads // model.kv_heads
-    kind = "MHA" if heads == 1 else "MQA" if model.kv_heads == 1 else "GQA"
     return {
-        "attention": kind,
+        "attention": attention_label(model),
         "parameters": model.parameters,
+        "active_parameters": model.active_parameters,
         "layer_parameters": model.layer_parameters,
         "weights_bytes_fp16": 2.0 * model.parameters,
         "kv_bytes_per_token_fp16": model.kv_bytes_per_token(Precision()),

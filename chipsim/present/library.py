@@ -91,16 +91,16 @@ def _model_row(model: ModelSpec) -> dict[str, Any]:
 def models_table(rows: list[dict[str, Any]]) -> Table:
     """The list of models."""
     return table(
-        ("model", "description", "attention", "layers", "hidden", "heads", "parameters", "KV"),
+        ("model", "description", "attention", "layers", "heads", "parameters", "active", "KV"),
         (
             (
                 row["name"],
                 row["description"],
                 row["attention"],
                 str(row["layers"]),
-                str(row["hidden"]),
                 f"{row['heads']}/{row['kv_heads']}",
                 format_si(row["parameters"], "").replace("G", "B"),
+                format_si(row["active_parameters"], "").replace("G", "B"),
                 format_si(row["kv_bytes_per_token_fp16"], "B"),
             )
             for row in rows

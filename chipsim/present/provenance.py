@@ -63,8 +63,18 @@ def precision_text(precision: Precision) -> str:
     >>> from chipsim import Precision
     >>> precision_text(Precision.parse("bf16")), precision_text(Precision(kv="fp8"))
     ('bf16', 'weights=fp16,activations=fp16,kv=fp8')
+    >>> precision_text(Precision(kv="nvfp4", kv_rotary="fp8"))
+    'weights=fp16,activations=fp16,kv=nvfp4,kv_rotary=fp8'
     """
     parts = (precision.weights, precision.activations, precision.kv)
-    if len(set(parts)) == 1:
-        return parts[0]
-    return "weights={},activations={},kv={}".format(*parts)
+    text = parts[0]
+    if len(set(parts)) > 1:
+        text = "weights={},activations={},kv={}".format(*parts)
+    rest = {
+        name: getattr(precision, name)
+        for name in ("kv_rotary", "kv_indexer", "experts", "accumulate")
+        if getattr(precision, name) not in (None, "fp32")
+    }
+    if rest and "=" not in text:
+        text = f"weights={text},activations={text},kv={text}"
+    return ",".join([text, *(f"{name}={value}" for name, value in rest.items())])

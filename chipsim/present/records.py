@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,7 @@ def operators_record(
         "operator": {"kind": name},
         "latency_s": total,
         "bound": slowest.bound,
+        "conversions": conversions([estimate.conversion for estimate in estimates]),
         "flops": sum(estimate.flops for estimate in estimates),
         "memory_bytes": sum(estimate.memory_bytes for estimate in estimates),
         "lower_bound_s": sum(estimate.lower_bound_s for estimate in estimates),
@@ -124,12 +125,18 @@ def phase_record(
         "precision": precision_text(precision),
         "layers_only": layers_only,
         "latency_s": estimate.latency_s,
+        "pipeline": {
+            "parts": estimate.parts,
+            "stage_s": estimate.stage_s,
+            "bubble": estimate.bubble,
+        },
         "tokens_per_s": phase.tokens / estimate.latency_s,
         "bound": estimate.bound,
         "flops": estimate.flops,
         "memory_bytes": estimate.memory_bytes,
         **energy_record(energy),
         **cap,
+        "conversions": conversions(estimate.conversions),
         "operators": operators,
     }
 
@@ -146,10 +153,33 @@ def _row_energy(row: OperatorRow, joules: Joules) -> dict[str, Any]:
     return found
 
 
+def conversions(notes: Iterable[str]) -> list[str]:
+    """What runs in another format than its own, each once."""
+    return list(dict.fromkeys(part for note in notes if note for part in note.split(", ")))
+
+
+MEMORY = (
+    "capacity_bytes",
+    "usable_bytes",
+    "weights_bytes_per_chip",
+    "kv_bytes_per_token",
+    "state_bytes_per_sequence",
+    "free_bytes",
+    "kv_tokens",
+    "fits",
+    "shortfall_bytes",
+)
+"""What a record holds of a memory plan."""
+
+
 def memory_record(memory: MemoryPlan, context: int) -> dict[str, Any]:
     """A memory plan, and the largest batch of one context."""
-    plain = {field.name: getattr(memory, field.name) for field in fields(memory)}
-    return plain | {"context": context, "largest_batch": memory.largest_batch(context)}
+    return {name: getattr(memory, name) for name in MEMORY} | {
+        "ranks": memory.ranks,
+        "context": context,
+        "sequence_bytes": max(stage.sequence_bytes(context) for stage in memory.stages),
+        "largest_batch": memory.largest_batch(context),
+    }
 
 
 def cuts_record(runs: Sequence[CutsResult]) -> dict[str, Any]:
@@ -236,4 +266,5 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
         "utilisation": estimate.utilisation,
         "parts": estimate.parts,
         "mapping": estimate.mapping,
+        "conversions": conversions([estimate.conversion]),
     }

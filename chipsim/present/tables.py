@@ -79,6 +79,14 @@ def footer_line(text: str) -> Text:
     return line
 
 
+def conversion_lines(record: dict[str, Any]) -> list[Text]:
+    """Formats that the matrix units lack, and what they are converted to (often none)."""
+    if not record["conversions"]:
+        return []
+    told = ", ".join(record["conversions"])
+    return [Text(f"converted on the vector units: {told}", style="yellow")]
+
+
 def lines_table(lines: Iterable[Line]) -> Table:
     """Fields with their values and sources."""
     made = table(
@@ -156,6 +164,10 @@ def phase_title(record: dict[str, Any], phase: Phase) -> str:
         said += f", {format_si(record['energy_j'], 'J')} a chip at {record['power_w']:.0f} W"
     if "power_cap_w" in record:
         said += f" under a cap of {record['power_cap_w']:g} W"
+    stages = record["pipeline"]
+    if stages["stage_s"] < record["latency_s"]:
+        waits = f"{stages['parts']} parts in flight, bubble {percent(stages['bubble'])}"
+        said += f"\nslowest pipeline stage {seconds(stages['stage_s'])}, {waits}"
     return f"{asked}{layers}\n{said}"
 
 
@@ -312,13 +324,29 @@ def memory_table(record: dict[str, Any]) -> Table:
         ("weights", format_si(record["weights_bytes_per_chip"], "B")),
         ("left for KV", format_si(record["free_bytes"], "B")),
         ("KV of a token", format_si(record["kv_bytes_per_token"], "B")),
-        ("KV tokens", f"{record['kv_tokens']:,}"),
+        *_state_rows(record),
+        ("KV tokens", _tokens(record["kv_tokens"])),
         ("largest batch", batch),
         ("fits", Text("yes") if record["fits"] else Text("no", style="bold red")),
     ]
     if not record["fits"]:
         rows.append(("short of", Text(format_si(record["shortfall_bytes"], "B"), "bold red")))
     return table(("each chip", ""), rows, text_columns=2)
+
+
+def _state_rows(record: dict[str, Any]) -> list[tuple[str, str | Text]]:
+    """Rows of what does not grow with a sequence, and of what stops growing."""
+    rows: list[tuple[str, str | Text]] = []
+    state, context = record["state_bytes_per_sequence"], record["context"]
+    if state:
+        rows.append(("state of a sequence", format_si(state, "B")))
+    if record["sequence_bytes"] != state + context * record["kv_bytes_per_token"]:
+        rows.append((f"KV of {context} tokens", format_si(record["sequence_bytes"], "B")))
+    return rows
+
+
+def _tokens(count: int | None) -> str:
+    return "no limit" if count is None else f"{count:,}"
 
 
 def ratio(value: float) -> str:

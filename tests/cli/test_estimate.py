@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -136,3 +137,87 @@ def test_memory_share(chipsim: Command) -> None:
     command = "memory --chip spad-h100 --model bloom-176b --tp 8 --share 0.9 --json"
     # SPAD's appendix: 8 x 80 GiB hold 66.4 K tokens
     assert math.isclose(chipsim(command).json["kv_tokens"], 66.4e3, rel_tol=5e-3)
+
+
+def test_conversions_are_said(chipsim: Command) -> None:
+    command = "estimate gemm --chip h100-sxm -m 1 -n 512 -k 512 --precision weights=w2.5"
+    assert "converted on the vector units: weights w2.5 -> fp16" in chipsim(command).out
+    found = chipsim(f"{command} --json").json
+    assert found["conversions"] == ["weights w2.5 -> fp16"]
+    plain = chipsim("estimate gemm --chip h100-sxm -m 1 -n 512 -k 512 --json").json
+    assert plain["conversions"] == []
+
+
+def test_memory_offers_to_split_cached_rows(chipsim: Command) -> None:
+    command = "memory --chip h200-sxm --model deepseek-v3 --precision fp8 --plan tp=8,ep=8"
+    found = chipsim(f"{command} --json").json
+    assert found["kv_bytes_per_token"] == 61 * 576
+    (note,) = found["notes"]
+    assert note.startswith("8 chips hold each cached row whole (35136 B per token and chip); ")
+    assert note.endswith("tp=8,ep=8,dcp=8 splits the tokens over them (4392 B)")
+    split = chipsim(f"{command},dcp=8 --json").json
+    assert split["kv_bytes_per_token"] == 61 * 576 / 8
+    assert (split["notes"], split["largest_batch"] > 7 * found["largest_batch"]) == ([], True)
+
+
+def test_memory_of_windows_and_of_states(chipsim: Command) -> None:
+    shown = chipsim("memory --chip h100-sxm --model gpt-oss-120b --tp 8 --context 8192").out
+    assert "KV of 8192 tokens" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "port_s"),
+    [
+        ("all-reduce", 2 * 7 / 8 * 1e8 / 8 / 50e9),
+        ("all-gather", 7 / 8 * 1e8 / 8 / 50e9),
+        ("reduce-scatter", 7 / 8 * 1e8 / 8 / 50e9),
+        ("all-to-all", 7 / 8 * 1e8 / 50e9),
+    ],
+)
+def test_exchanges_over_machines(chipsim: Command, name: str, port_s: float) -> None:
+    """64 chips in 8 machines: nothing is faster than a chip's port of 50 GB/s lets it be."""
+    command = f"estimate {name} --chip spad-h100 --chips 64 --bytes 1e8 --execution ideal"
+    found = chipsim(f"{command} --json").json
+    assert found["mapping"]["machines"] == 8
+    assert found["latency_s"] >= max(port_s, found["lower_bound_s"]) * (1 - 1e-12)
+    assert found["latency_s"] < 2 * port_s
+
+
+def test_sending_to_the_next_machine(chipsim: Command) -> None:
+    command = "estimate send-recv --chip spad-h100 --execution ideal --chips 2 --bytes 1e8"
+    near, far = (chipsim(f"{command} --stride {n} --json").json for n in (1, 8))
+    assert math.isclose(far["latency_s"], 1e8 / 50e9)
+    assert near["latency_s"] < far["latency_s"] / 7
+
+
+PLANS = "plans --chip h100-sxm --model llama-3.1-8b --phase decode --batch 32 --context 1024"
+
+
+def test_plans_are_ranked(chipsim: Command) -> None:
+    found = chipsim(f"{PLANS} --chips 4 --json").json
+    assert found["chips"] == 4
+    assert [row["rank"] for row in found["rows"]] == list(range(1, len(found["rows"]) + 1))
+    assert {row["plan"] for row in found["rows"]} >= {"tp=4", "dp=4", "pp=4", "tp=2,dp=2"}
+    shown = chipsim(f"{PLANS} --chips 4 --top 2").out
+    assert found["rows"][0]["plan"] in shown
+    assert "more: --top N" in shown
+
+
+def test_a_plan_of_stages_says_how_long_they_wait(chipsim: Command) -> None:
+    command = "estimate decode --chip h100-sxm --model llama-3.1-8b --context 512 --plan pp=2"
+    found = chipsim(f"{command} --json").json
+    assert found["plan"] == "pp=2"
+    assert found["pipeline"]["bubble"] > 0.49
+    assert "bubble" in chipsim(command).out
+
+
+def test_a_model_brings_its_own_formats(chipsim: Command, tmp_path: Path) -> None:
+    library = Path(__file__).parents[2] / "arch_configs/models/llama-3.1-8b.yaml"
+    own = "precision:\n  decode: {weights: fp8, activations: bf16, kv: fp8}\n"
+    path = tmp_path / "mine.yaml"
+    path.write_text(library.read_text(encoding="utf-8") + own, encoding="utf-8")
+    text = "weights=fp8,activations=bf16,kv=fp8"
+    for command in ("estimate decode", "memory", "plans --chips 1 --phase decode"):
+        asked = f"{command} --chip h100-sxm --model {path} --context 512 --json"
+        assert chipsim(asked).json["precision"] == text
+        assert chipsim(f"{asked} --precision bf16").json["precision"] == "bf16"

@@ -186,7 +186,7 @@ def test_points_that_not_even_one_sequence_fits() -> None:
         ({"plan": "tp=5"}, "tp: 5 is not allowed for bloom-176b"),
         ({"plan": "tp=1"}, "bloom-176b at tp=1 on spad-h100: each chip lacks"),
         ({"batch": "max", "itl_s": 1e-6}, "a batch of 1 takes"),
-        ({"plan": "tp=16"}, "allowed: tp of at most 8"),
+        ({"plan": "tp=9"}, "tp: 9 is not allowed"),
     ],
 )
 def test_uncut_chip_must_run_the_phase(options: dict[str, object], says: str) -> None:

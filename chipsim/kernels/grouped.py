@@ -1,0 +1,237 @@
+"""Grouped GEMM: the weights of many experts, each against rows of its own.
+
+The mapping space and the cost are those of `chipsim.kernels.gemm`, one tile size for all
+experts; tiles of all experts together fill the cores, so a single expert of few rows does
+not leave them idle. Experts come in groups of like rows; both numbers are expectations and
+need not be whole. With one group of whole numbers the result is that of a batched GEMM.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from chipsim.kernels.gemm import (
+    ACCUMULATOR_BYTES,
+    SPLITS,
+    SQUARE_TILES,
+    TILES,
+    Cost,
+    Tile,
+    allowed,
+    array_passes,
+    ceil_div,
+    joined,
+    panel_tiles,
+)
+from chipsim.kernels.jit import inline, kernel
+
+if TYPE_CHECKING:
+    from chipsim.kernels.machine import Record
+
+Floats = npt.NDArray[np.float64]
+ROUNDING = 1e-9
+"""Relative error of an expected number of rows that must not start another tile."""
+
+
+class GroupedShape(NamedTuple):
+    """Product of one expert's weights (k x n), as a kernel reads it."""
+
+    n: int
+    k: int
+    a_bytes: float  # per element, scales included
+    b_bytes: float
+    c_bytes: float
+    macs: float
+
+
+class GroupedMapping(NamedTuple):
+    """Tile, split and raster of all experts."""
+
+    tm: int
+    tn: int
+    tk: int
+    split: int
+    rm: int
+    a_reads: int
+    buffers: int
+
+
+@inline
+def row_tiles(rows: float, tm: int) -> int:
+    """Tiles of an expert's rows."""
+    return int(np.ceil(rows / tm * (1.0 - ROUNDING)))
+
+
+@inline
+def grouped_tile(
+    machine: Record,
+    shape: GroupedShape,
+    experts: Floats,
+    rows: Floats,
+    tm: int,
+    tn: int,
+    tk: int,
+    split: int,
+    buffers: int,
+    passes: int,
+) -> Tile:
+    """All experts cut into tiles: waves over the cores, and what the tiles pull from L2."""
+    tiles_n = ceil_div(shape.n, tn)
+    tiles, outputs, most = 0.0, 0.0, 1
+    for g in range(len(experts)):
+        down = row_tiles(rows[g], tm)
+        tiles += experts[g] * down * tiles_n
+        outputs += experts[g] * rows[g] * shape.n
+        most = max(most, down)
+    if machine.rows == 0.0:
+        per_tile = 2.0 * tm * tn * ceil_div(shape.k, split) * machine.cores
+        per_tile /= machine.half_flops * machine.tensor_share
+    else:
+        depth = ceil_div(shape.k, split)
+        cycles = passes * depth / shape.macs
+        cycles += ceil_div(depth, tk) * (machine.rows + machine.columns - 2.0)
+        per_tile = cycles / (machine.tensor_clock * machine.tensor_share)
+    waves = np.ceil(tiles * split / machine.cores * (1.0 - ROUNDING))
+    panels = (tm * shape.a_bytes + tn * shape.b_bytes) * shape.k
+    return Tile(
+        tm,
+        tn,
+        tk,
+        split,
+        buffers,
+        most,
+        tiles_n,
+        waves * per_tile,
+        tiles * panels / machine.l2_bandwidth,
+        min(outputs * split, machine.cores),
+    )
+
+
+@inline
+def grouped_cost(
+    machine: Record,
+    shape: GroupedShape,
+    experts: Floats,
+    rows: Floats,
+    tile: Tile,
+    rm: int,
+    a_reads: int,
+) -> Cost:
+    """Cost where each expert's weights are read once per ``rm`` tiles of its rows."""
+    total, blocks = 0.0, 0.0
+    for g in range(len(experts)):
+        total += experts[g] * rows[g]
+        blocks += experts[g] * ceil_div(row_tiles(rows[g], tile.tm), rm)
+    a_bytes = total * shape.k * shape.a_bytes * a_reads
+    b_bytes = blocks * shape.k * shape.n * shape.b_bytes
+    c_bytes = total * shape.n * shape.c_bytes
+    return joined(machine, tile, True, a_bytes, b_bytes, c_bytes, total * shape.n)
+
+
+@inline
+def rasters(
+    machine: Record, shape: GroupedShape, tile: Tile, most_rows: float, choice: int
+) -> tuple[int, int]:
+    """Row tiles that share one read of weights, and reads of the rows (0: not possible).
+
+    Choices 1 to 4 keep something in L2: rows of an expert, a panel of its weights, all its
+    rows, all its weights. Choice -b: nothing, in b blocks of rows.
+    """
+    cores, room = int(machine.cores), machine.l2_share * machine.l2_capacity
+    a_row, b_column = shape.k * shape.a_bytes, shape.k * shape.b_bytes
+    height, most = int(np.ceil(most_rows)), tile.tiles_m
+    if choice == 1:
+        return panel_tiles(room, tile.tm, height, a_row, min(cores, most)), 1
+    if choice == 2:
+        rn = panel_tiles(room, tile.tn, shape.n, b_column, min(cores, tile.tiles_n))
+        return (most, ceil_div(tile.tiles_n, rn)) if rn >= 1 else (0, 0)
+    if choice == 3:
+        fits = panel_tiles(room - most_rows * a_row, tile.tn, shape.n, b_column, 1)
+        return (most, 1) if fits >= 1 else (0, 0)
+    if choice == 4:
+        fits = panel_tiles(room - shape.n * b_column, tile.tm, height, a_row, 1)
+        return (most, 1) if fits >= 1 else (0, 0)
+    rm = ceil_div(most, -choice)
+    return rm, ceil_div(tile.tiles_n, min(cores // rm, tile.tiles_n))
+
+
+@inline
+def best_raster(
+    machine: Record,
+    shape: GroupedShape,
+    experts: Floats,
+    rows: Floats,
+    tile: Tile,
+    most_rows: float,
+) -> tuple[int, int, Cost]:
+    """The best raster of a tile: row tiles per read of weights, reads of rows, cost."""
+    best_rm, best_reads = 0, 0
+    least = Cost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    choice = -ceil_div(tile.tiles_m, min(int(machine.cores), tile.tiles_m))
+    while choice <= 4:
+        rm, a_reads = rasters(machine, shape, tile, most_rows, choice)
+        if rm >= 1:
+            cost = grouped_cost(machine, shape, experts, rows, tile, rm, a_reads)
+            if cost.latency < least.latency:
+                best_rm, best_reads, least = rm, a_reads, cost
+        if choice > 0:
+            choice += 1
+        else:
+            choice = 1 if rm == 1 else -ceil_div(tile.tiles_m, rm - 1)
+    return best_rm, best_reads, least
+
+
+@kernel
+def grouped_search(
+    machine: Record, shape: GroupedShape, experts: Floats, rows: Floats
+) -> tuple[GroupedMapping, Cost]:
+    """The best mapping of a grouped GEMM.
+
+    Parameters
+    ----------
+    machine : record of `MACHINE`
+    shape : GroupedShape
+    experts, rows : array (groups) of float64
+        Experts of each group, and rows of each expert of it; above 0.
+
+    Returns
+    -------
+    tuple of (GroupedMapping, Cost)
+        Infinite latency when not even the smallest tile fits the SRAM.
+    """
+    best = GroupedMapping(0, 0, 0, 0, 0, 0, 0)
+    least = Cost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    most_rows = rows.max()
+    height = int(np.ceil(most_rows))
+    sides = TILES if machine.square_tiles == 0.0 else SQUARE_TILES
+    for i in range(len(sides)):
+        for j in range(len(sides)):
+            if not allowed(machine, sides, i, j, height, shape.n):
+                continue
+            tm, tn = sides[i], sides[j]
+            passes = array_passes(machine, tm, tn)
+            for buffers in (2, 1):
+                free = machine.sram - ACCUMULATOR_BYTES * tm * tn
+                fits = int(free // (buffers * (tm * shape.a_bytes + tn * shape.b_bytes)))
+                if fits < 1:
+                    continue
+                for split in SPLITS:
+                    if split > shape.k:
+                        break
+                    tk = min(fits, ceil_div(shape.k, split))
+                    tile = grouped_tile(
+                        machine, shape, experts, rows, tm, tn, tk, split, buffers, passes
+                    )
+                    once = grouped_cost(machine, shape, experts, rows, tile, tile.tiles_m, 1)
+                    if once.latency >= least.latency:
+                        continue
+                    rm, a_reads, cost = best_raster(
+                        machine, shape, experts, rows, tile, most_rows
+                    )
+                    if cost.latency < least.latency:
+                        least = cost
+                        best = GroupedMapping(tm, tn, tk, split, rm, a_reads, buffers)
+    return best, least

@@ -1,0 +1,219 @@
+"""Layers of a model with every part filled in: what graphs, counts and memory read.
+
+`ModelSpec.groups` gives them, like layers together; `ModelSpec.sequence` their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from chipsim.ops.parts import DensePart, GroupedPart, LatentPart, MoePart
+from chipsim.spec import FieldError
+
+if TYPE_CHECKING:
+    from chipsim.ops.model import ModelSpec
+    from chipsim.ops.parts import (
+        AttentionPart,
+        Function,
+        IndexerPart,
+        LayerKind,
+        LinearPart,
+        MlpPart,
+        PhaseName,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Softmax attention; fields as `chipsim.ops.parts.GroupedPart` (0: no window)."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+    window: int = 0
+    sinks: bool = False
+    qk_norm: Literal["none", "head", "width", "unscaled"] = "none"
+    output_gate: bool = False
+    keys_are_values: bool = False
+    shares_cache: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Latent:
+    """Multi-head latent attention; fields as `chipsim.ops.parts.LatentPart`."""
+
+    heads: int
+    q_lora_rank: int | None
+    kv_lora_rank: int
+    qk_nope_head_dim: int
+    qk_rope_head_dim: int
+    v_head_dim: int
+    indexer: IndexerPart | None = None
+
+    @property
+    def row(self) -> int:
+        """Elements of one cached row, the indexer's key left out."""
+        return self.kv_lora_rank + self.qk_rope_head_dim
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A recurrent mixer; fields as `chipsim.ops.parts.LinearPart`."""
+
+    rule: Literal["ssm", "delta", "kda", "decay"]
+    heads: int
+    key_heads: int
+    key_dim: int
+    value_dim: int
+    conv: int
+    conv_bias: bool
+    chunk: int
+    state_format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """An MLP that every token passes."""
+
+    intermediate: int
+    gated: bool
+    activation: Function
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """Routed and shared experts; fields as `chipsim.ops.parts.MoePart`."""
+
+    experts: int
+    top_k: int
+    intermediate: int
+    gated: bool
+    activation: Function
+    shared_intermediate: int = 0
+    shared_gate: bool = False
+    router_bias: bool = False
+    latent: int | None = None
+
+
+Mixer: TypeAlias = Grouped | Latent | Linear
+Mlp: TypeAlias = Dense | Experts
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One kind of layer; a part that it has not is None."""
+
+    name: str
+    mixer: Mixer | None
+    mlp: Mlp | None
+    phases: tuple[PhaseName, ...] = ("prefill", "decode")
+
+
+@dataclass(frozen=True, slots=True)
+class LayerGroup:
+    """``count`` layers of one kind, wherever in the model they stand."""
+
+    layer: Layer
+    count: int
+
+
+def fill_layer(model: ModelSpec, kind: LayerKind | None) -> Layer:
+    """A layer with the model's own values wherever its kind is silent.
+
+    Raises
+    ------
+    FieldError
+        Parts that do not hang together.
+    """
+    attention = model.attention if kind is None or kind.attention is None else kind.attention
+    mlp = model.mlp if kind is None or kind.mlp is None else kind.mlp
+    where = "" if kind is None else f"layer_kinds.{kind.name}."
+    layer = Layer(
+        name="layer" if kind is None else kind.name,
+        mixer=None if attention == "none" else _mixer(model, attention, where),
+        mlp=None if mlp == "none" else _mlp(model, mlp, where),
+        phases=("prefill", "decode") if kind is None else kind.phases,
+    )
+    if layer.mixer is None and layer.mlp is None:
+        raise FieldError(f"{where}mlp", "none", "an MLP, since it has no attention")
+    return layer
+
+
+def _mixer(model: ModelSpec, part: AttentionPart | None, where: str) -> Mixer:
+    where += "attention."
+    if part is None or isinstance(part, GroupedPart):
+        return _grouped(model, part or GroupedPart(), where)
+    if isinstance(part, LatentPart):
+        return Latent(
+            part.heads or model.heads,
+            part.q_lora_rank,
+            part.kv_lora_rank,
+            part.qk_nope_head_dim,
+            part.qk_rope_head_dim,
+            part.v_head_dim,
+            part.indexer,
+        )
+    return _linear(part, where)
+
+
+def _grouped(model: ModelSpec, part: GroupedPart, where: str) -> Grouped:
+    heads, head_dim = part.heads or model.heads, part.head_dim or model.head_dim
+    kv_heads = part.kv_heads or model.kv_heads
+    if heads % kv_heads:
+        raise FieldError(f"{where}kv_heads", kv_heads, f"a divisor of the {heads} heads")
+    value_dim = part.value_dim or head_dim
+    if part.keys_are_values and value_dim != head_dim:
+        raise FieldError(f"{where}value_dim", value_dim, f"{head_dim}, since keys are values")
+    return Grouped(
+        heads,
+        kv_heads,
+        head_dim,
+        value_dim,
+        part.window or 0,
+        part.sinks,
+        part.qk_norm,
+        part.output_gate,
+        part.keys_are_values,
+        part.shares_cache,
+    )
+
+
+def _linear(part: LinearPart, where: str) -> Linear:
+    key_heads = part.key_heads or part.heads
+    if part.heads % key_heads:
+        raise FieldError(f"{where}key_heads", key_heads, f"a divisor of the {part.heads} heads")
+    return Linear(
+        part.rule,
+        part.heads,
+        key_heads,
+        part.key_dim,
+        part.value_dim,
+        part.conv,
+        part.conv_bias,
+        part.chunk,
+        part.state_format,
+    )
+
+
+def _mlp(model: ModelSpec, part: MlpPart | None, where: str) -> Mlp:
+    part = part or DensePart()
+    gated = model.gated if part.gated is None else part.gated
+    activation = part.activation or model.activation
+    if isinstance(part, MoePart):
+        if part.top_k > part.experts:
+            allowed = f"at most the {part.experts} experts"
+            raise FieldError(f"{where}mlp.top_k", part.top_k, allowed)
+        return Experts(
+            part.experts,
+            part.top_k,
+            part.intermediate,
+            gated,
+            activation,
+            part.shared_intermediate,
+            part.shared_gate,
+            part.router_bias,
+            part.latent,
+        )
+    return Dense(part.intermediate or model.intermediate, gated, activation)

@@ -1,0 +1,159 @@
+"""Times of exchanges against transfers laid on ports one by one, and against lower bounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chipsim.kernels.collective import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    FULLY_CONNECTED,
+    HIERARCHICAL,
+    REDUCE_SCATTER,
+    RING,
+    SEND_RECV,
+    collective_seconds,
+)
+from tests.kernels.machines import machine, plain
+
+PURE: dict[str, float] = {
+    "link_bandwidth": 4e11, "link_latency": 0.0, "link_header": 0.0,
+    "out_bandwidth": 5e10, "out_latency": 0.0, "out_header": 0.0,
+}  # fmt: skip
+"""Neither latency nor headers: bytes over bandwidth is all there is."""
+PATTERNS = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL)
+
+
+def seconds(chip: Any, pattern: int, size: float, local: int, nodes: int, ring: int = 0) -> Any:
+    return collective_seconds(chip, pattern, size, local, nodes, ring)[0]
+
+
+def pairwise(size: float, local: int, nodes: int) -> float:
+    """Every pair exchanges its share; the busiest port of any chip decides."""
+    near: Counter[int] = Counter()
+    far: Counter[int] = Counter()
+    chips = local * nodes
+    for source in range(chips):
+        for target in range(chips):
+            if source != target:
+                port = near if source // local == target // local else far
+                port[source] += 1
+    share = size / chips
+    busiest_near = max(near.values(), default=0) * share / PURE["link_bandwidth"]
+    return max(busiest_near, max(far.values(), default=0) * share / PURE["out_bandwidth"])
+
+
+def railed(size: float, local: int, nodes: int) -> float:
+    """All-to-all by rails: to the neighbour of the right place, then to the right node."""
+    near: Counter[int] = Counter()
+    far: Counter[int] = Counter()
+    for source in range(local * nodes):
+        for target in range(local * nodes):
+            home, place = source // local * local, target % local
+            near[source] += home + place != source
+            far[home + place] += target // local != source // local
+    share = size / (local * nodes)
+    return (
+        max(near.values()) * share / PURE["link_bandwidth"]
+        + max(far.values()) * share / PURE["out_bandwidth"]
+    )
+
+
+@pytest.mark.parametrize("local", [1, 2, 3, 8])
+@pytest.mark.parametrize("nodes", [1, 2, 5, 8])
+def test_all_to_all_is_its_busiest_port(local: int, nodes: int) -> None:
+    if local * nodes == 1:
+        return
+    best = min(pairwise(1e8, local, nodes), railed(1e8, local, nodes))
+    assert seconds(machine(**PURE), ALL_TO_ALL, 1e8, local, nodes) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("chips", range(2, 12))
+def test_all_to_all_around_a_ring_loads_every_link(chips: int) -> None:
+    load: Counter[tuple[int, int]] = Counter()
+    for source in range(chips):
+        for step in range(1, chips):
+            ways = {1, -1} if 2 * step == chips else {1 if 2 * step < chips else -1}
+            for way in ways:
+                for hop in range(step if way == 1 else chips - step):
+                    load[(source + way * hop) % chips, way] += 2 // len(ways)
+    # half of the links lead each way; counted in halves of a share
+    busiest = max(load.values()) / 2 * (1e8 / chips) / (PURE["link_bandwidth"] / 2)
+    found = seconds(machine(**PURE), ALL_TO_ALL, 1e8, chips, 1, RING)
+    assert found == pytest.approx(busiest)
+
+
+def test_two_levels_of_an_all_reduce() -> None:
+    """64 chips in 8 machines, 100 MB: 2 (7/8 · 100 MB / 400 GB/s + 7/8 · 12.5 MB / 50 GB/s)."""
+    found, algorithm = collective_seconds(machine(**PURE), ALL_REDUCE, 1e8, 8, 8, 0)
+    assert found == pytest.approx(2 * (7 / 8 * 1e8 / 4e11 + 7 / 8 * 1.25e7 / 5e10))
+    assert algorithm == HIERARCHICAL
+    assert seconds(machine(**PURE), ALL_GATHER, 1e8, 8, 8) == pytest.approx(found / 2)
+    assert seconds(machine(**PURE), REDUCE_SCATTER, 1e8, 8, 8) == pytest.approx(found / 2)
+
+
+def test_few_bytes_take_few_steps() -> None:
+    """With 100 bytes and 5 us of latency the direct exchange needs one step, not two."""
+    chip = machine(**(PURE | {"out_latency": 5e-6, "link_latency": 5e-6}))
+    assert seconds(chip, ALL_GATHER, 100.0, 8, 8) == pytest.approx(5e-6, rel=1e-3)
+    assert seconds(chip, ALL_REDUCE, 100.0, 8, 8) == pytest.approx(10e-6, rel=1e-3)
+
+
+def test_send_and_receive() -> None:
+    chip = machine(**PURE)
+    assert seconds(chip, SEND_RECV, 1e8, 2, 1) == pytest.approx(1e8 / 4e11)
+    assert seconds(chip, SEND_RECV, 1e8, 1, 2) == pytest.approx(1e8 / 5e10)
+
+
+def test_headers_count() -> None:
+    chip = machine(**(PURE | {"out_header": 32.0, "out_payload": 4096.0}))
+    assert seconds(chip, SEND_RECV, 40960.0, 1, 2) == pytest.approx((40960 + 320) / 5e10)
+
+
+@pytest.mark.parametrize("pattern", [*PATTERNS, SEND_RECV])
+def test_one_chip_exchanges_nothing(pattern: int) -> None:
+    assert seconds(machine(), pattern, 1e8, 1, 1) == 0.0
+
+
+groups = st.tuples(st.integers(1, 16), st.integers(1, 16)).filter(lambda g: g != (1, 1))
+
+
+@given(
+    st.sampled_from(PATTERNS), st.floats(1, 1e10), groups,
+    st.sampled_from([FULLY_CONNECTED, RING]),
+)  # fmt: skip
+def test_no_exchange_beats_its_ports(
+    pattern: int, size: float, group: tuple[int, int], ring: int
+) -> None:
+    local, nodes = group
+    chips = local * nodes
+    known = plain()
+    found = seconds(machine(), pattern, size, local, nodes, ring)
+    times = 2.0 if pattern == ALL_REDUCE else 1.0
+    ports = (known.link_bandwidth if local > 1 else 0) + (
+        known.out_bandwidth if nodes > 1 else 0
+    )
+    assert found >= times * (chips - 1) / chips * size / ports * (1 - 1e-12)
+    kept_inside = 1 if pattern == ALL_TO_ALL else local
+    leaving = times * (nodes - 1) / nodes * size / kept_inside
+    assert found >= leaving / known.out_bandwidth * (1 - 1e-12)
+
+
+@given(
+    st.sampled_from([*PATTERNS, SEND_RECV]), st.floats(1, 1e10), groups,
+    st.sampled_from([FULLY_CONNECTED, RING]),
+    st.sampled_from(["link_bandwidth", "out_bandwidth"]), st.floats(1, 10),
+)  # fmt: skip
+def test_faster_links_and_fewer_bytes_are_never_slower(
+    pattern: int, size: float, group: tuple[int, int], ring: int, name: str, factor: float
+) -> None:
+    before = seconds(machine(), pattern, size, *group, ring)
+    faster = machine(**{name: getattr(plain(), name) * factor})
+    assert seconds(faster, pattern, size, *group, ring) <= before * (1 + 1e-12)
+    assert seconds(machine(), pattern, size * factor, *group, ring) >= before * (1 - 1e-12)
