@@ -6,16 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipsim.kernels.gemm import (
-    SPLITS,
-    TILES,
-    Mapping,
-    Shape,
-    ceil_div,
-    covers,
-    evaluate,
-    k_slice,
-)
+from chipsim.kernels.gemm import Mapping, Shape, ceil_div, evaluate, k_slice
+from chipsim.kernels.gemm_search import SPLITS, TILES, covers
 from chipsim.kernels.jit import kernel
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from benchmarks.shapes import shape, shapes
 from chipsim.batch import gemm_latencies
 from chipsim.chip import Chip
 from chipsim.execution import Execution
-from chipsim.kernels.gemm import search
+from chipsim.kernels.gemm_search import search
 from chipsim.machine import machine_record
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from chipsim.errors import InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution
 from chipsim.kernels.attention import AttentionShape, attention_search
-from chipsim.kernels.gemm import RESIDENT, Shape, evaluate, search
+from chipsim.kernels.gemm import RESIDENT, Shape, evaluate
+from chipsim.kernels.gemm_search import search
 from chipsim.kernels.grouped import GroupedShape, grouped_search
 from chipsim.kernels.recurrence import RecurrenceShape, recurrence_search
 from chipsim.kernels.vector import vector_cost

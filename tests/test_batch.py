@@ -10,8 +10,8 @@ import pytest
 from chipsim.batch import gemm_frame, gemm_latencies, machine_latencies
 from chipsim.chip import Chip
 from chipsim.errors import ChipsimError
-from chipsim.kernels.gemm import search
 from chipsim.kernels.gemm_batch import gemm_product
+from chipsim.kernels.gemm_search import search
 from chipsim.kernels.jit import _SOURCES
 from chipsim.kernels.vector import vector_cost
 from chipsim.machine import machine_record

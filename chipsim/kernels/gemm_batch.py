@@ -7,7 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from chipsim.kernels.gemm import Shape, evaluate, search
+from chipsim.kernels.gemm import Shape, evaluate
+from chipsim.kernels.gemm_search import search
 from chipsim.kernels.jit import kernel
 
 Floats = npt.NDArray[np.float64]

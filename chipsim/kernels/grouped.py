@@ -13,19 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from chipsim.kernels.gemm import (
-    ACCUMULATOR_BYTES,
-    SPLITS,
-    SQUARE_TILES,
-    TILES,
-    Cost,
-    Tile,
-    allowed,
-    array_passes,
-    ceil_div,
-    joined,
-    panel_tiles,
-)
+from chipsim.kernels.gemm import ACCUMULATOR_BYTES, Cost, Tile, array_passes, ceil_div, joined
+from chipsim.kernels.gemm_search import SPLITS, SQUARE_TILES, TILES, allowed, panel_tiles
 from chipsim.kernels.jit import inline, kernel
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from chipsim.kernels.attention import AttentionShape, attention_search
 from chipsim.kernels.collective import FULLY_CONNECTED, RING, all_reduce_seconds
-from chipsim.kernels.gemm import Shape, evaluate, search
+from chipsim.kernels.gemm import Shape, evaluate
+from chipsim.kernels.gemm_search import search
 from chipsim.kernels.vector import vector_cost
 from tests.kernels.machines import machine, machines, plain, shapes
 

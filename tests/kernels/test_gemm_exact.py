@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from chipsim.kernels.gemm import RESIDENT, SPLITS, SQUARE_TILES, TILES, Shape, evaluate, search
+from chipsim.kernels.gemm import RESIDENT, Shape, evaluate
+from chipsim.kernels.gemm_search import SPLITS, SQUARE_TILES, TILES, search
 from tests.kernels.machines import machine, plain
 from tests.kernels.oracle import everything, latency
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chipsim.kernels.gemm import Shape, search
+from chipsim.kernels.gemm import Shape
+from chipsim.kernels.gemm_search import search
 from chipsim.kernels.grouped import GroupedShape, grouped_search
 from tests.kernels.machines import machine, machines, plain
 
