@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 ROWS = np.array([256, 128, 64, 32, 16], dtype=np.int64)
 """Query rows of a tile that are tried."""
+KEY_SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128], dtype=np.int64)
+"""Ways to split the keys over cores; all are tried at every length, or a longer context could
+be faster than a shorter one."""
 KEY_BLOCK = 64
 """Keys that a tile takes at a time."""
 USUAL_WIDTH = 256
@@ -101,11 +104,10 @@ def block_seconds(machine: Record, shape: AttentionShape, rows: int, keys: int) 
 @inline
 def visible_blocks(shape: AttentionShape, first: int, last: int, keys: int) -> int:
     """Blocks of keys that query positions first..last (counted in the context) may see."""
-    end = last + 1 if shape.causal else shape.context
-    begin = 0
+    seen = last + 1 if shape.causal else shape.context
     if shape.window > 0:
-        begin = max(0, first + 1 - shape.window)
-    return ceil_div(end, keys) - begin // keys
+        seen = min(seen, shape.window + last - first)
+    return ceil_div(seen, keys)
 
 
 @inline
@@ -195,8 +197,7 @@ def best_tile(
         gathered = 0.0
         if shape.top_k > 0:
             gathered = heads * ceil_div(group, rows) * rows_read(shape) * row
-        split = 1
-        while split == 1 or (split <= 128 and split <= longest):
+        for split in KEY_SPLITS:
             units = heads * tiles * split
             active = min(units, machine.cores)
             makespan = max(
@@ -230,7 +231,6 @@ def best_tile(
                     rows,
                     split,
                 )
-            split *= 2
     return best
 
 

@@ -132,6 +132,25 @@ def test_attention_bounds_and_monotone(
     assert after.latency <= cost.latency * (1 + 1e-9)
 
 
+@settings(max_examples=200)
+@given(
+    machines,
+    attention_shapes,
+    st.sampled_from(["context", "query", "batch"]),
+    st.integers(1, 300),
+)
+def test_more_attention_is_never_faster(
+    fields: dict[str, float], shape: AttentionShape, name: str, extra: int
+) -> None:
+    """More cached tokens, more new ones after the same cached ones, more sequences."""
+    chip = machine(**fields)
+    larger = shape._replace(**{name: getattr(shape, name) + extra})
+    if name == "query":
+        larger = larger._replace(context=shape.context + extra)
+    less, more = attention_search(chip, shape), attention_search(chip, larger)
+    assert more.latency >= less.latency * (1 - 1e-9)
+
+
 @given(machines, st.floats(1, 1e12), st.floats(0, 1e13), st.booleans(), st.booleans())
 def test_vector_operator(
     fields: dict[str, float], traffic: float, flops: float, half: bool, stream: bool
