@@ -56,7 +56,7 @@ def load(kind: str, name: str) -> tuple[dict[str, Any], Path]:
     """
     path = locate(kind, name)
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe loader, in C where there is one
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)  # noqa: S506 - safe
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         line = " ".join(str(error).split())[:120]
         raise ConfigError(path.name, "", line, "a YAML mapping") from None
@@ -65,4 +65,21 @@ def load(kind: str, name: str) -> tuple[dict[str, Any], Path]:
     return data, path
 
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _UniqueKeys(_SAFE):  # type: ignore[misc]  # the C loader where there is one
+    """A safe loader for which a key that stands twice is an error, not the last one's."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A mapping, its keys checked first."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = str(getattr(key, "value", ""))
+            if name in seen and name != "<<":
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {name!r} stands twice", key.start_mark
+                )
+            seen.add(name)
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found

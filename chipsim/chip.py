@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field
 from chipsim.arch_configs import load
 from chipsim.errors import ConfigError
 from chipsim.floorplan import Floorplan
+from chipsim.ops.formats import get_format
 from chipsim.spec import Spec
 from chipsim.units import (
     Bandwidth,
@@ -193,9 +194,18 @@ class Chip(Spec):
         """Matrix peak for a format, FLOP/s (a multiply-accumulate is 2 FLOP)."""
         array = self.core.systolic_array
         if array is None:
-            return self.vector_flops * self.core.vector_unit.half_rate
+            return self.vector_peak(16) * self.vector_share(format_name)
         cells = self.cores * self.core.lanes * array.rows * array.columns
         return 2.0 * cells * self.macs_per_cycle(format_name) * self.clock.tensor
+
+    def vector_peak(self, bits: float) -> float:
+        """Vector peak for elements of a width, FLOP/s: 16 bit and less run at one rate."""
+        half_rate = self.core.vector_unit.half_rate
+        return self.vector_flops * (half_rate if bits <= 16 else 1.0)
+
+    def vector_share(self, format_name: str) -> float:
+        """Rate of the vector units for a format over that for 16 bit."""
+        return self.vector_peak(get_format(format_name).bits) / self.vector_peak(16)
 
     @property
     def link_bandwidth(self) -> float:

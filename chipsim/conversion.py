@@ -72,7 +72,7 @@ def conversion(chip: Chip, *operands: Operand) -> Conversion:
         if name != compute and not (not has_arrays and get_format(name).bits >= 16):
             flops += get_format(name).unpack_flops * elements
             notes.append(f"{what} {name} -> {compute}")
-    macs = chip.macs_per_cycle(compute) if has_arrays else 1.0
+    macs = chip.macs_per_cycle(compute) if has_arrays else chip.vector_share(compute)
     return Conversion(compute, macs, flops, ", ".join(dict.fromkeys(notes)))
 
 

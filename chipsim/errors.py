@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
 
 
@@ -56,6 +57,12 @@ class InternalError(Exception):
         super().__init__(f"{message} (a bug in chipsim: please report it)")
 
 
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxdict = 2, 4, 4
+_SHORT.maxstring = _SHORT.maxother = 80
+
+
 def _shown(value: object) -> str:
-    text = repr(value)
+    # reprlib stops early: a file's aliases can make a value as large as one likes.
+    text = _SHORT.repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from chipsim.arch_configs import load
 from chipsim.spec import Spec
 from chipsim.units import BytesPerCycle, Capacity, Seconds
 
-Share = Annotated[float, Field(gt=0, le=1)]
-Overlap = Annotated[float, Field(ge=0, le=1)]
-Time = Annotated[Seconds, Field(ge=0)]
+Share = Annotated[float, Field(gt=0, le=1, strict=True)]
+Overlap = Annotated[float, Field(ge=0, le=1, strict=True)]
+Time = Annotated[Seconds, Field(ge=0, le=1e3)]
 
 
 class Launch(Spec):
@@ -72,9 +72,9 @@ class Kernels(Spec):
     """Null: rows of any length stay on chip, so each is read once."""
     tiles: Literal["any", "square-powers-of-two"] = "any"
     """Core tiles that the source's mapper tries."""
-    multicast: bool = True
+    multicast: StrictBool = True
     """Cores that run together share one read of a panel from L2."""
-    merged_split: bool = False
+    merged_split: StrictBool = False
     """Partial sums of a split k merge without traffic, else through L2 (or memory)."""
 
 
@@ -96,11 +96,11 @@ class Execution(Spec):
     launch: Launch = Launch()
     sustained: Sustained = Sustained()
     overlap: Overlaps = Overlaps()
-    core_draw: Annotated[BytesPerCycle, Field(gt=0)] | None = None
+    core_draw: Annotated[BytesPerCycle, Field(ge=1e-6, le=1e9)] | None = None
     """Bytes per tensor-clock cycle that one core can draw from memory; null: unlimited."""
-    exp_flops: Annotated[float, Field(ge=1)] = 4.0
+    exp_flops: Annotated[float, Field(ge=1, le=1e4, strict=True)] = 4.0
     """Vector FLOP that one exponential costs."""
-    l2_residency: Annotated[float, Field(ge=0, le=1)] = 0.5
+    l2_residency: Overlap = 0.5
     """Part of L2 that may keep an operand between rasters; the rest streams."""
     kernels: Kernels = Kernels()
 

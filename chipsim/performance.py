@@ -14,7 +14,7 @@ import numpy as np
 
 from chipsim.chip import Chip
 from chipsim.conversion import Conversion, Operand, conversion, exposed_seconds
-from chipsim.errors import InfeasibleError
+from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution
 from chipsim.kernels.attention import AttentionShape, attention_search
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Parts = dict[str, float]
+
+MOST_QUERIES = 2**24
+"""New tokens of a sequence: a kernel walks their tiles one by one."""
 
 PASSES = {"softmax": 2, "norm": 3}
 """Reads of a row that does not stay on chip: online maximum and sum, then the quotient
@@ -222,6 +225,10 @@ class PerformanceModel:
     def _searched(
         self, op: Attention | LatentAttention | Indexer, shape: AttentionShape, how: Conversion
     ) -> Estimate:
+        if shape.query > MOST_QUERIES:
+            raise ConfigError(
+                op.name or op.kind, "query", shape.query, f"at most {MOST_QUERIES}"
+            )
         cost = attention_search(self._record, shape)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
@@ -333,8 +340,9 @@ class PerformanceModel:
             - parts["hidden"]
             + parts["reduction"]
         )
-        peak = self.chip.vector_flops * self.chip.core.vector_unit.half_rate
-        if how is not None:
+        if how is None:
+            peak = self.chip.vector_peak(get_format(op.format).bits)  # type: ignore[attr-defined]
+        else:
             peak = self.chip.tensor_flops(how.compute)
             if how.flops:
                 product = latency - parts["launch"]

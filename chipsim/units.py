@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator
@@ -82,6 +83,13 @@ def _registry() -> pint.UnitRegistry[Any]:
     return registry
 
 
+_QUANTITY = re.compile(
+    r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?\s*[a-zµ]+(\s*[\^*]{1,2}\s*\d)?(\s*/\s*[a-z]+(\s*[\^*]{1,2}\s*\d)?){0,3}\s*",
+    re.IGNORECASE | re.ASCII,
+)
+"""A number and a unit, perhaps with a power or over another unit: ``814 mm^2``, ``5 GB/s``."""
+
+
 @functools.lru_cache(maxsize=4096)
 def parse(text: str, kind: str) -> float:
     """Read a quantity such as ``"3.35 TB/s"`` into SI.
@@ -107,6 +115,8 @@ def parse(text: str, kind: str) -> float:
 
     unit, example = DIMENSIONS[kind]
     wanted = f"a {kind.replace('_', ' ')} with its unit, e.g. {example!r}"
+    if not _QUANTITY.fullmatch(text):  # pint would evaluate any expression, however long
+        raise ValueError(wanted)
     try:
         quantity: Any = _registry().Quantity(text)
         value = float(quantity.to(unit).magnitude)

@@ -146,3 +146,29 @@ def test_neutral_factors_are_the_ideal_machine() -> None:
     assert nothing.model_dump(exclude={"name", "source"}) == named.model_dump(
         exclude={"name", "source"}
     )
+
+
+def test_without_arrays_products_run_at_the_rate_of_their_format() -> None:
+    chip = Chip.load("h100-sxm")
+    core = chip.core.model_copy(update={"systolic_array": None})
+    fields = {name: getattr(chip, name) for name in Chip.model_fields} | {"core": core}
+    bare = PerformanceModel(Chip.build(chip.name, **fields), "ideal")
+    work = 2.0 * 4096**3
+    for name, peak in (("fp32", chip.vector_flops), ("fp16", chip.vector_peak(16))):
+        found = bare.estimate(Gemm("x", 4096, 4096, 4096, 1, name, name, name))
+        assert work / peak <= found.latency_s <= 1.2 * work / peak
+        assert found.lower_bound_s == pytest.approx(work / peak)
+
+
+def test_a_vector_operator_is_bound_by_the_rate_of_its_format() -> None:
+    chip = Chip.load("h100-sxm").scaled(vector_width=0.01, memory_bandwidth=100.0)
+    for name in ("fp32", "fp16"):
+        found = PerformanceModel(chip, "ideal").estimate(Activation("x", 10**6, name))
+        assert found.utilisation <= 1.0
+
+
+def test_more_queries_than_a_kernel_walks_are_refused() -> None:
+    with pytest.raises(ConfigError, match="at most 16777216"):
+        PerformanceModel("h100-sxm").estimate(
+            Attention("x", 1, 1, 1, 64, query=10**12, context=10**12)
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +82,7 @@ class Document:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ConfigError(self.name, path, value, allowed)
         small = value <= 0 if least is None else value < least
-        if math.isnan(value) or small or value > LARGEST:
+        if value != value or small or value > LARGEST:  # noqa: PLR0124 - also of huge ints
             raise ConfigError(self.name, path, value, f"{allowed}, at most {LARGEST:g}")
         return float(value)
 

@@ -92,7 +92,9 @@ def block_seconds(machine: Record, shape: AttentionShape, rows: int, keys: int) 
     vector *= machine.cores / machine.vector_flops
     if machine.rows == 0.0:
         flops = 2.0 * rows * keys * (shape.head_dim + shape.value_dim)
-        return vector + flops * machine.cores / (machine.half_flops * machine.tensor_share)
+        return vector + flops * machine.cores / (
+            machine.half_flops * shape.macs * machine.tensor_share
+        )
     cycles = (
         array_passes(machine, rows, keys) * shape.head_dim
         + array_passes(machine, rows, shape.value_dim) * keys

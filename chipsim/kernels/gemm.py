@@ -47,7 +47,7 @@ class Shape(NamedTuple):
     a_bytes: float  # per element, scales included
     b_bytes: float
     c_bytes: float
-    macs: float  # multiply-accumulates of an array cell per cycle
+    macs: float  # multiply-accumulates of a cell per cycle; no arrays: part of the 16-bit rate
     weights: bool  # B is a weight: it can be fetched ahead
 
 
@@ -157,7 +157,14 @@ def tile_seconds(
 ) -> float:
     """Arithmetic of one tile over ``k``: array passes, and fill and drain per slice."""
     if machine.rows == 0.0:
-        return 2.0 * tm * tn * k * machine.cores / (machine.half_flops * machine.tensor_share)
+        return (
+            2.0
+            * tm
+            * tn
+            * k
+            * machine.cores
+            / (machine.half_flops * shape.macs * machine.tensor_share)
+        )
     stream = passes * k / shape.macs
     ramp = ceil_div(k, tk) * (machine.rows + machine.columns - 2.0)
     return (stream + ramp) / (machine.tensor_clock * machine.tensor_share)

@@ -77,7 +77,7 @@ def grouped_tile(
         most = max(most, down)
     if machine.rows == 0.0:
         per_tile = 2.0 * tm * tn * ceil_div(shape.k, split) * machine.cores
-        per_tile /= machine.half_flops * machine.tensor_share
+        per_tile /= machine.half_flops * shape.macs * machine.tensor_share
     else:
         depth = ceil_div(shape.k, split)
         cycles = passes * depth / shape.macs

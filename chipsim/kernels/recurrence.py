@@ -57,7 +57,7 @@ def chunk_seconds(machine: Record, shape: RecurrenceShape) -> float:
         flops = 2.0 * c * c * (dk + dv) + 4.0 * c * dk * dv
         if shape.delta:
             flops += 2.0 * c * c * (2.0 * dk + dv)
-        return flops * machine.cores / (machine.half_flops * machine.tensor_share)
+        return flops * machine.cores / (machine.half_flops * shape.macs * machine.tensor_share)
     inside = array_passes(machine, c, c) * dk + array_passes(machine, c, dv) * c
     cycles = inside + array_passes(machine, dk, dv) * c + array_passes(machine, c, dv) * dk
     if shape.delta:

@@ -8,9 +8,11 @@ import pytest
 import yaml
 
 from chipsim.arch_configs import load
+from chipsim.arch_configs.find import LIBRARY
 from chipsim.chip import Chip
 from chipsim.errors import ConfigError
 from chipsim.ops.model import ModelSpec
+from chipsim.units import parse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,3 +151,29 @@ def test_heads_that_do_not_divide_the_hidden_size_need_a_width(tmp_path: Path) -
     message = message_of(ModelSpec, write(tmp_path, text))
     assert message.startswith("mine.yaml: head_dim: ")
     assert "64 heads do not divide the hidden size 8193" in message
+
+
+@pytest.mark.parametrize(
+    "text", ["9**9**9 GB", "(1 GB", "GB", "1 MB + 2 MB", "2*3 MB", "1_0 GB", "1 GB; 2 GB"]
+)
+def test_a_quantity_is_a_number_and_a_unit_and_nothing_to_evaluate(text: str) -> None:
+    with pytest.raises(ValueError, match="with its unit"):
+        parse(text, "capacity")
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "twice.yaml"
+    text = (LIBRARY / "chips" / "h100-sxm.yaml").read_text(encoding="utf-8")
+    path.write_text(text + "\ncores: 1\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="the key 'cores' stands twice"):
+        Chip.load(str(path))
+
+
+def test_a_value_as_large_as_its_aliases_is_shown_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.yaml"
+    levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10)]
+    path.write_text("\n".join([*levels, "name: *a9"]), encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        Chip.load(str(path))
+    assert len(str(error.value)) < 400
