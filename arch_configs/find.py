@@ -57,12 +57,23 @@ def load(kind: str, name: str) -> tuple[dict[str, Any], Path]:
     path = locate(kind, name)
     try:
         data = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)  # noqa: S506 - safe
+    except _RepeatedKeyError as error:
+        again = f"again in line {error.line}"
+        raise ConfigError(path.name, error.key, again, "a key that stands once") from None
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         line = " ".join(str(error).split())[:120]
         raise ConfigError(path.name, "", line, "a YAML mapping") from None
     if not isinstance(data, dict):
         raise ConfigError(path.name, "", data, "a YAML mapping")
     return data, path
+
+
+class _RepeatedKeyError(yaml.YAMLError):
+    """A key stands twice in one mapping."""
+
+    def __init__(self, key: str, line: int) -> None:
+        super().__init__(key)
+        self.key, self.line = key, line
 
 
 _SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -77,9 +88,7 @@ class _UniqueKeys(_SAFE):  # type: ignore[misc]  # the C loader where there is o
         for key, _ in node.value:
             name = str(getattr(key, "value", ""))
             if name in seen and name != "<<":
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {name!r} stands twice", key.start_mark
-                )
+                raise _RepeatedKeyError(name, key.start_mark.line + 1)
             seen.add(name)
         found: dict[Any, Any] = super().construct_mapping(node, deep)
         return found
