@@ -97,10 +97,28 @@ UNUSED = (
 """Columns that are known and add nothing to judge."""
 
 
+RESOURCES = {"core_frac": "cores", "mem_bw_frac": "mem_bw_Bps", "channels": "mem_bw_Bps"}
+"""Columns that say again what another one says, which is read."""
+
+LAYER_COLUMNS = (
+    "system",
+    "tp",
+    "d_model",
+    "n_heads",
+    "phase",
+    "batch",
+    "seq_or_ctx",
+    "latency_s",
+)
+AUTHOR_COLUMNS = ("hardware", "phase", "batch", "context", "total_s")
+SILICON_COLUMNS = ("operator", "device", "M", "K", "N", "real_s")
+"""Columns without which a file of layers, an author's table or measurements say nothing."""
+
+
 def reader_of(table: Table) -> Reader | None:
     """The reader for a table, by its columns and by its stem; None: not one of these."""
     columns, stem = set(table.columns), table.stem
-    if {"hardware", "phase", "batch", "context", "total_s"} <= columns:
+    if set(AUTHOR_COLUMNS) <= columns:
         return read_tables
     if stem.startswith("llmcompass_bloom"):
         return read_tables
@@ -114,13 +132,32 @@ def reader_of(table: Table) -> Reader | None:
     return None
 
 
+def needed_by(reader: Reader, table: Table) -> tuple[str, ...]:
+    """The columns without which a reader cannot read a table."""
+    if reader is read_operators:
+        device, sizes = _columns_of(_kind_of(table))
+        return (device, *sizes, "sim_latency_s")
+    if reader is read_layers:
+        return LAYER_COLUMNS
+    return AUTHOR_COLUMNS if reader is read_tables else SILICON_COLUMNS
+
+
+def _kind_of(table: Table) -> str:
+    return next(kind for name, kind in OPERATORS.items() if table.stem.startswith(name))
+
+
+def _columns_of(kind: str) -> tuple[str, tuple[str, ...]]:
+    """The column that names the device, and those of the sizes."""
+    if kind == "all_reduce":
+        return "system", ("bytes",)
+    return "device", ("M", "K", "N") if kind == "gemm" else ("M", "N")
+
+
 def read_operators(table: Table, skipped: list[Skipped]) -> Iterator[OperatorCase]:
     """Single operators of the public LLMCompass, launch left out of both sides."""
-    kind = next(kind for name, kind in OPERATORS.items() if table.stem.startswith(name))
+    kind = _kind_of(table)
     collective = kind == "all_reduce"
-    device = "system" if collective else "device"
-    sizes = ("bytes",) if collective else ("M", "K", "N") if kind == "gemm" else ("M", "N")
-    table.require((device, *sizes, "sim_latency_s"))
+    device, sizes = _columns_of(kind)
     optional = (
         () if collective else ("batch", "dtype_bytes") if kind == "gemm" else ("dtype_bytes",)
     )
@@ -145,18 +182,42 @@ def _public_operator(
     if kind != "gemm" and subject.chip in WIDE_VECTORS:
         dtype = "fp32"
     operator = operator_of(kind, dtype, m, n, k, batch, subject.chips)
-    seconds = row.positive("sim_latency_s")
+    seconds = row.seconds("sim_latency_s")
     return OperatorCase("public", subject, kind, dtype, operator, seconds, False, row.where)
 
 
 def read_layers(table: Table, skipped: list[Skipped]) -> Iterator[LayerCase]:
     """Layers of the public LLMCompass: its overheads are in, residual additions are not."""
-    needed = ("system", "tp", "d_model", "n_heads", "phase", "batch", "seq_or_ctx", "latency_s")
-    table.require(needed)
     items = {f"{item}_s" for names in LAYER_ITEMS.values() for item in names}
-    _name_unknown(table, {*needed, *items, "cores", "mem_bw_Bps"}, skipped)
+    known = {*LAYER_COLUMNS, *items, "cores", "mem_bw_Bps"}
+    unread = _unread_resources(table, known)
+    if unread:
+        why = f"a sweep of {', '.join(unread)}, which is not read: what ran is not known"
+        skipped.append(Skipped(table.name, why))
+        return
+    _name_unknown(table, known, skipped)
     for row, subject in _subjects(table, "system", PUBLIC, skipped):
         yield _public_layer(row, subject)
+
+
+def _unread_resources(table: Table, known: Iterable[str]) -> list[str]:
+    """Columns of a sweep that may cut the chip, are not read and differ between rows.
+
+    Other columns in seconds are results.
+    """
+    if "sweep" not in table.stem:
+        return []
+    cuts = [
+        column
+        for column in table.columns
+        if column not in known and column not in UNUSED and not column.endswith("_s")
+    ]
+    cuts += [
+        column
+        for column, read in RESOURCES.items()
+        if column in table.columns and read not in table.columns
+    ]
+    return [column for column in cuts if len({row.cells[column] for row in table.rows}) > 1]
 
 
 def _public_layer(row: Row, whole: Subject) -> LayerCase:
@@ -166,7 +227,7 @@ def _public_layer(row: Row, whole: Subject) -> LayerCase:
     if hidden % heads:
         raise row.refuse("n_heads", f"a divisor of d_model {hidden}")
     seconds = {
-        item: row.positive(f"{item}_s")
+        item: row.seconds(f"{item}_s")
         for names in LAYER_ITEMS.values()
         for item in names
         if row.has(f"{item}_s")
@@ -178,7 +239,7 @@ def _public_layer(row: Row, whole: Subject) -> LayerCase:
         tp=row.whole("tp"),
         phase=_phase(row, "seq_or_ctx", generated=1),
         dtype="fp16",
-        references=_by_kind(seconds) | {"layer": row.positive("latency_s")},
+        references=_by_kind(seconds) | {"layer": row.seconds("latency_s")},
         residuals=False,
         source=row.where,
         launch=overheads(whole.chip),
@@ -193,9 +254,7 @@ def overheads(chip: str) -> Launch:
 
 def read_tables(table: Table, skipped: list[Skipped]) -> Iterator[LayerCase]:
     """Latency tables of SPAD's first author: BLOOM-176B, TP8, layers only."""
-    needed = ("hardware", "phase", "batch", "context", "total_s")
-    table.require(needed)
-    _name_unknown(table, {*needed, *TABLE_COLUMNS.values()}, skipped)
+    _name_unknown(table, {*AUTHOR_COLUMNS, *TABLE_COLUMNS.values()}, skipped)
     bloom = ModelSpec.load("bloom-176b")
     for row, subject in _subjects(table, "hardware", TABLES, skipped):
         yield LayerCase(
@@ -206,7 +265,7 @@ def read_tables(table: Table, skipped: list[Skipped]) -> Iterator[LayerCase]:
             phase=_phase(row, "context"),
             dtype="fp16",
             references={
-                kind: row.positive(column)
+                kind: row.seconds(column)
                 for kind, column in TABLE_COLUMNS.items()
                 if row.has(column) or column == "total_s"
             },
@@ -217,9 +276,7 @@ def read_tables(table: Table, skipped: list[Skipped]) -> Iterator[LayerCase]:
 
 def read_silicon(table: Table, skipped: list[Skipped]) -> Iterator[Case]:
     """Measured operators, and the layer that measured items add up to."""
-    table.require(("operator", "device", "M", "K", "N", "real_s"))
-    known = {"operator", "device", "M", "K", "N", "real_s", "sim_s"}
-    _name_unknown(table, known, skipped)
+    _name_unknown(table, {*SILICON_COLUMNS, "sim_s"}, skipped)
     layers: dict[tuple[str, str], list[Row]] = {}
     for row, subject in _subjects(table, "device", SILICON, skipped):
         name, _, item = row.text("operator").partition(".")
@@ -237,14 +294,14 @@ def _measured_operator(row: Row, subject: Subject, kind: str) -> OperatorCase:
     n = row.whole("N") if kind in ("gemm", "softmax", "norm") else row.whole("N", 1)
     k = row.whole("K") if kind == "gemm" else 1
     operator = operator_of(kind, "fp16", row.whole("M"), n, k, 1, subject.chips)
-    simulated = row.positive("sim_s") if row.has("sim_s") else 0.0
+    simulated = row.seconds("sim_s") if row.has("sim_s") else 0.0
     return OperatorCase(
         "silicon",
         subject,
         kind,
         "fp16",
         operator,
-        row.positive("real_s"),
+        row.seconds("real_s"),
         True,
         row.where,
         simulated,
@@ -254,7 +311,7 @@ def _measured_operator(row: Row, subject: Subject, kind: str) -> OperatorCase:
 def _measured_layer(rows: list[Row], subject: Subject, phase: str) -> LayerCase:
     measured, simulated = (
         {
-            row.text("operator").partition(".")[2]: row.positive(column)
+            row.text("operator").partition(".")[2]: row.seconds(column)
             for row in rows
             if row.has(column)
         }

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from chipsim.errors import ChipsimError, ConfigError, InfeasibleError, UnknownNameError
 from chipsim.execution import Execution
 from chipsim.validation.cases import Judge, LayerCase, Point
-from chipsim.validation.llmcompass import Case, Skipped, reader_of
+from chipsim.validation.llmcompass import Case, Skipped, needed_by, reader_of
 from chipsim.validation.references import reference_cases
 from chipsim.validation.spad import curve_points, performance_points
 from chipsim.validation.statistics import summarise
-from chipsim.validation.table import read_table
+from chipsim.validation.table import read_header, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,12 @@ FIGURES: dict[str, Callable[[str | None], Iterator[Point]]] = {
     "chips": performance_points,
 }
 """Figures of the paper, which need no table to be read, by the end of a suite's name."""
+
+
+NOT_CSV = "not a CSV file"
+
+SHOWN = 8
+"""Things passed over that an error names one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,8 @@ def validate(
         judged instead of the tables in the package. The stem of a file names its
         operator: ``matmul, softmax, layernorm, gelu, allreduce``; ``silicon_…`` holds
         measurements, ``transformer`` and ``sweep_…`` layers; a file with the columns
-        ``hardware, phase, batch, context, total_s`` is an author's table.
+        ``hardware, phase, batch, context, total_s`` is an author's table. A file that
+        is none of these, or lacks a column that it needs, is named and skipped.
     execution : str, optional
         Execution block for all chips; each chip's own unless given.
 
@@ -90,9 +97,9 @@ def validate(
     UnknownNameError
         No such suite or execution block.
     ChipsimError
-        Nothing to judge: no such folder, an empty one, or only unknown files.
+        Nothing to judge: no such folder, an empty one, or only files that are skipped.
     ConfigError
-        A cell that is no positive number, or a file without a column that it needs.
+        A cell that is not what its column holds, or a file that is no CSV.
 
     Examples
     --------
@@ -135,14 +142,23 @@ def read_folder(folder: Path, skipped: list[Skipped]) -> Iterator[Case]:
         raise ChipsimError(f"{folder}: the folder is empty")
     for path in paths:
         if not path.is_file() or path.suffix.lower() != ".csv":
-            skipped.append(Skipped(path.name, "not a CSV file"))
-            continue
-        table = read_table(path)
-        reader = reader_of(table)
-        if reader is None:
-            skipped.append(Skipped(path.name, "neither stem nor columns are known"))
+            skipped.append(Skipped(path.name, NOT_CSV))
         else:
-            yield from reader(table, skipped)
+            yield from _read_file(path, skipped)
+
+
+def _read_file(path: Path, skipped: list[Skipped]) -> Iterator[Case]:
+    """Cases of a file, whose rows are read only if its header is one of those known."""
+    header = read_header(path)
+    reader = reader_of(header)
+    why = header.lacks(needed_by(reader, header) if reader else ())
+    if not why and reader is None:
+        why = "neither stem nor columns are known"
+    table = header if why else read_table(path)
+    if not table.rows:
+        skipped.append(Skipped(path.name, why or "no rows"))
+    elif reader is not None:
+        yield from reader(table, skipped)
 
 
 def judged(
@@ -167,6 +183,7 @@ def _frame(points: list[Point]) -> pd.DataFrame:
 def _reasons(skipped: list[Skipped]) -> str:
     if not skipped:
         return ""
-    shown = "; ".join(f"{name}: {why}" for name, why in skipped[:3])
-    more = f"; and {len(skipped) - 3} more" if len(skipped) > 3 else ""
+    telling = sorted(skipped, key=lambda one: one.why == NOT_CSV)
+    shown = "; ".join(f"{name}: {why}" for name, why in telling[:SHOWN])
+    more = f"; and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
     return f" ({shown}{more})"

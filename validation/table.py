@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,6 +14,9 @@ from chipsim.errors import ConfigError
 
 LARGEST = 10**12
 """Whole numbers above this are no shape of a tensor."""
+
+SHORTEST, LONGEST = 1e-12, 1e6
+"""Seconds outside of these are no latency of an operator or a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,13 @@ class Row:
             raise self.refuse(column, "a number above 0")
         return value
 
+    def seconds(self, column: str) -> float:
+        """A cell as a latency; `ConfigError` if it is none that can be."""
+        value = self.positive(column)
+        if not SHORTEST <= value <= LONGEST:
+            raise self.refuse(column, f"seconds from {SHORTEST:.0e} to {LONGEST:.0e}")
+        return value
+
     def whole(self, column: str, default: int | None = None) -> int:
         """A cell as a whole number from 1 (``64.0`` is one), or the default if empty."""
         if default is not None and not self.has(column):
@@ -79,24 +91,37 @@ class Table:
 
     @property
     def stem(self) -> str:
-        """Name of the file without its ending."""
-        return Path(self.name).stem
+        """Name of the file without its ending, in lower case."""
+        return Path(self.name).stem.lower()
 
-    def require(self, columns: Iterable[str]) -> None:
-        """Refuse a table that lacks a column.
+    def lacks(self, needed: Iterable[str]) -> str:
+        """Why the table cannot be read without the columns it needs; empty: it has them."""
+        if not self.columns:
+            return "empty file"
+        missing = [column for column in needed if column not in self.columns]
+        if not missing:
+            return ""
+        doubt = "; is the separator a comma?" if len(self.columns) == 1 else ""
+        return f"no column {', '.join(missing)}{doubt}"
 
-        Raises
-        ------
-        ConfigError
-            Names the file and the first column that is missing.
-        """
-        for column in columns:
-            if column not in self.columns:
-                raise ConfigError(self.name, column, None, "a column of this name")
+
+def read_header(path: Path) -> Table:
+    """Columns of a CSV file, without its rows: enough to tell what the file is.
+
+    Raises
+    ------
+    ConfigError
+        Not readable as UTF-8 text.
+    """
+    text = _text(path)
+    _, columns = next(_records(path.name, text), (0, []))
+    return Table(path.name, _head(text), tuple(columns), ())
 
 
 def read_table(path: Path) -> Table:
     """Read a CSV file; lines at its head that begin with ``#`` are comments.
+
+    A line break in a quoted cell is read as a space; the row is named by its first line.
 
     Raises
     ------
@@ -104,36 +129,47 @@ def read_table(path: Path) -> Table:
         Not readable as UTF-8 text, a column named twice, or a row whose number of
         cells is not that of the columns.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (UnicodeDecodeError, OSError) as error:
-        raise ConfigError(path.name, "", str(error)[:60], "a CSV file in UTF-8") from None
-    head = tuple(line for line in lines if line.startswith("#"))
-    body = [(number, line) for number, line in enumerate(lines, 1) if _is_data(line)]
-    if not body:
-        return Table(path.name, head, (), ())
-    cells = _split(path.name, [line for _, line in body])
-    columns = tuple(next(cells))
+    text = _text(path)
+    records = _records(path.name, text)
+    columns = tuple(next(records, (0, []))[1])
     for column in columns:
         if columns.count(column) > 1:
             raise ConfigError(path.name, "header", column, "each column once")
     rows = tuple(
         Row(f"{path.name}: line {number}", _named(path.name, number, columns, values))
-        for (number, _), values in zip(body[1:], cells, strict=True)
+        for number, values in records
     )
-    return Table(path.name, head, columns, rows)
+    return Table(path.name, _head(text), columns, rows)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (UnicodeDecodeError, OSError) as error:
+        raise ConfigError(path.name, "", str(error)[:60], "a CSV file in UTF-8") from None
+
+
+def _head(text: str) -> tuple[str, ...]:
+    return tuple(line for line in text.splitlines() if line.startswith("#"))
 
 
 def _is_data(line: str) -> bool:
     return bool(line.strip()) and not line.startswith("#")
 
 
-def _split(name: str, lines: list[str]) -> Iterator[list[str]]:
-    try:
-        for values in csv.reader(lines, strict=True):
-            yield [value.strip() for value in values]
-    except csv.Error as error:
-        raise ConfigError(name, "", str(error), "comma-separated values") from None
+def _records(name: str, text: str) -> Iterator[tuple[int, list[str]]]:
+    """Records with the number of the line that each begins on; a cell may span lines."""
+    lines = enumerate(io.StringIO(text), 1)
+    for number, first in lines:
+        if not _is_data(first):
+            continue
+        record = itertools.chain([first], (line for _, line in lines))
+        try:
+            values = next(csv.reader(record, strict=True))
+        except csv.Error as error:
+            where = f"{name}: line {number}"
+            raise ConfigError(where, "", str(error), "comma-separated values") from None
+        yield number, [" ".join(value.split()) for value in values]
 
 
 def _named(

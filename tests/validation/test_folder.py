@@ -29,7 +29,7 @@ def test_unknown_things_are_named_and_passed_over(tmp_path: Path) -> None:
     result = validate(data=tmp_path, execution="ideal")
     assert len(result.points) == 1
     assert dict(result.skipped) == {
-        "empty.csv": "neither stem nor columns are known",
+        "empty.csv": "empty file",
         "matmul.csv: mood": "not a known column",
         "matmul.csv: Cray-1": "not a known device",
         "more": "not a CSV file",
@@ -37,6 +37,48 @@ def test_unknown_things_are_named_and_passed_over(tmp_path: Path) -> None:
         "recipes.csv": "neither stem nor columns are known",
         "silicon_x.csv: fft": "not a known operator",
     }
+
+
+def test_files_that_lack_what_they_need_are_named_and_passed_over(tmp_path: Path) -> None:
+    layers = LAYER.replace("tp,", "")
+    write(
+        tmp_path,
+        allreduce="",
+        gelu="a,b\n1,2\n",
+        layernorm="# nothing but a comment\n",
+        matmul=MATMUL + A_MATMUL,
+        matmul_more=(MATMUL + A_MATMUL).replace(",", ";").replace("9.5e-5", "0,000095"),
+        recipes="flour,eggs\n1,2,3\n",
+        silicon_x="operator,device,M,N,real_s\n",
+        softmax="device,M,N,sim_latency_s\n",
+        transformer=layers + "GA100.json,12288,96,decode,8,3072,1e-3,2e-5\n",
+    )
+    result = validate(data=tmp_path, execution="ideal")
+    assert list(result.points["source"]) == ["matmul.csv: line 2"]
+    assert dict(result.skipped) == {
+        "allreduce.csv": "empty file",
+        "gelu.csv": "no column device, M, N, sim_latency_s",
+        "layernorm.csv": "empty file",
+        "matmul_more.csv": (
+            "no column device, M, K, N, sim_latency_s; is the separator a comma?"
+        ),
+        "recipes.csv": "neither stem nor columns are known",
+        "silicon_x.csv": "no column K",
+        "softmax.csv": "no rows",
+        "transformer.csv": "no column tp",
+    }
+
+
+def test_error_names_tables_before_other_files(tmp_path: Path) -> None:
+    for index in range(10):
+        (tmp_path / f"a{index}.md").write_text("words")
+    with pytest.raises(ChipsimError, match=r"\(matmul\.csv: empty file; a0\.md: .* 3 more"):
+        validate(data=write(tmp_path, matmul=""))
+
+
+def test_stem_in_upper_case_is_read(tmp_path: Path) -> None:
+    (tmp_path / "MATMUL.CSV").write_text(MATMUL + A_MATMUL)
+    assert len(validate(data=tmp_path, execution="ideal").points) == 1
 
 
 def test_format_that_a_chip_lacks_is_passed_over(tmp_path: Path) -> None:
@@ -53,7 +95,11 @@ def test_format_that_a_chip_lacks_is_passed_over(tmp_path: Path) -> None:
     [
         ({}, "the folder is empty"),
         ({"recipes": "flour\n1\n"}, r"nothing to judge \(recipes\.csv: neither stem"),
-        ({"matmul": MATMUL}, "nothing to judge$"),
+        ({"matmul": MATMUL}, r"nothing to judge \(matmul\.csv: no rows\)$"),
+        (
+            {"matmul": "", "gelu": "a,b\n1,2\n"},
+            r"judge \(gelu\.csv: no column device, M, N, sim_latency_s; matmul\.csv: empty",
+        ),
     ],
 )
 def test_nothing_to_judge_is_an_error(
@@ -121,6 +167,37 @@ def test_cut_of_a_sweep_reaches_the_chip(tmp_path: Path) -> None:
     points = validate(data=tmp_path, execution="ideal").points
     layers = points[points["operator"] == "layer"]["estimate"].tolist()
     assert 1.5 < layers[1] / layers[0] < 2.1  # half of both; links and launches stay
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells", "unread"),
+    [
+        ("l2_MB", ("40", "10"), "l2_MB"),
+        ("l2_MB", ("40", ""), "l2_MB"),
+        ("core_frac,channels", ("1,8", "0.5,6"), "core_frac, channels"),
+    ],
+)
+def test_sweep_of_what_is_not_read_is_passed_over(
+    tmp_path: Path, columns: str, cells: tuple[str, str], unread: str
+) -> None:
+    row = "GA100.json,4,12288,96,decode,8,3072,1e-3,2e-5\n"
+    text = f"{columns},{LAYER}" + "".join(f"{cell},{row}" for cell in cells)
+    write(tmp_path, matmul=MATMUL + A_MATMUL, sweep_x=text)
+    result = validate(data=tmp_path, execution="ideal")
+    assert list(result.points["source"]) == ["matmul.csv: line 2"]
+    why = f"a sweep of {unread}, which is not read: what ran is not known"
+    assert dict(result.skipped) == {"sweep_x.csv": why}
+
+
+def test_sweep_with_one_value_of_what_is_not_read_is_judged(tmp_path: Path) -> None:
+    row = "GA100.json,4,12288,96,decode,8,3072,1e-3,2e-5\n"
+    write(tmp_path, sweep_x=f"l2_MB,took_s,{LAYER}40,1,{row}40,2,{row}")
+    result = validate(data=tmp_path, execution="ideal")
+    assert set(result.points["source"]) == {"sweep_x.csv: line 2", "sweep_x.csv: line 3"}
+    assert dict(result.skipped) == {
+        "sweep_x.csv: l2_MB": "not a known column",
+        "sweep_x.csv: took_s": "not a known column",
+    }
 
 
 def test_machine_without_arrays_is_slower(tmp_path: Path) -> None:
