@@ -84,6 +84,7 @@ def compare(
             precision=formats, layers_only=layers_only,
         )  # fmt: skip
         about = _about(model, asked, split, "layers only" if layers_only else "")
+        about = f"{about} · {_blocks(chip_a, block_a, chip_b, block_b)}"
     if out is not None:
         _write(found, out, about)
     _print(found, about, as_json=as_json)
@@ -110,6 +111,20 @@ def _side(name: str, chip: str | None, execution: str | None) -> tuple[str, str 
         known = [*names("chips"), *names("executions")]
         raise UnknownNameError("chip or execution block", name, known)
     return name, execution
+
+
+def _blocks(chip_a: str, block_a: str | None, chip_b: str, block_b: str | None) -> str:
+    """The two blocks; says so where one has launches and losses and the other has none."""
+    from chipsim.chip import Chip
+
+    a = block_a or Chip.load(chip_a).execution
+    b = block_b or Chip.load(chip_b).execution
+    if a != b and "ideal" in (a, b):
+        remark(
+            f"{chip_a} runs under {a} and {chip_b} under {b}: one is an ideal machine, so this "
+            "is not like for like; --execution-a and --execution-b choose"
+        )
+    return f"block {a}" if a == b else f"blocks {a} and {b}"
 
 
 def _about(model: str, phase: Phase, plan: Any, layers: str) -> str:

@@ -101,10 +101,21 @@ def attention(
         q_format=p.activations,
         kv_format=p.kv,
     )
-    title = f"attention, batch {batch}, {q_heads}/{heads} heads of {head_dim}, "
+    unfused = unfused or _runs_unfused(chip, execution)
+    title = f"{'unfused ' if unfused else ''}attention, batch {batch}, "
+    title += f"{q_heads}/{heads} heads of {head_dim}, "
     title += f"query {query} of context {context}"
     operators: list[Operator] = _unfused(fused) if unfused else [fused]
     _answer(operators, title, chip, execution, power_cap, as_json)
+
+
+def _runs_unfused(chip: str, execution: str | None) -> bool:
+    """Whether the kernels of a block are apart: its launches belong to those."""
+    from chipsim.chip import Chip
+    from chipsim.execution import Execution
+
+    block = Execution.load(execution or Chip.load(chip).execution)
+    return block.kernels.attention == "unfused"
 
 
 def _unfused(fused: Any) -> list[Operator]:

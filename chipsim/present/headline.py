@@ -22,10 +22,10 @@ def headline(run: CutsResult) -> str:
     point = told_point(run)
     if point is None:
         return f"{kind} of {run.model.name} runs at no point of this cut"
-    place = " and ".join(
-        f"{AXES[step.resource].text(step.value)} ({percent(step.fraction, 2)})"
-        for step in point.steps
-    )
+    told = min(run.points, key=_from_half)
+    if told.estimate is None:
+        return f"{kind} cannot run at {_place(told)}"
+    place = _place(point)
     if run.setup.batch == "max":
         kept = f"{percent(point.relative_throughput, 2)} of its tokens/s"
         return f"{kind} keeps {kept} at {place}, batch {point.answer.batch}"
@@ -42,7 +42,18 @@ def told_point(run: CutsResult) -> CutPoint | None:
     running = [point for point in run.points if point.estimate is not None]
     if not running:
         return None
-    return min(running, key=lambda p: max(abs(step.fraction - TOLD) for step in p.steps))
+    return min(running, key=_from_half)
+
+
+def _place(point: CutPoint) -> str:
+    return " and ".join(
+        f"{AXES[step.resource].text(step.value)} ({percent(step.fraction, 2)})"
+        for step in point.steps
+    )
+
+
+def _from_half(point: CutPoint) -> float:
+    return max(abs(step.fraction - TOLD) for step in point.steps)
 
 
 def subtitle(run: CutsResult) -> str:

@@ -151,7 +151,7 @@ def picture(figure: go.Figure, kind: str) -> bytes:
 def _room_above(figure: go.Figure) -> int:
     """Pixels for the title and a legend below it."""
     entries = len([trace for trace in figure.data if trace.type == "scatter"])
-    return 70 + 22 * math.ceil(entries / 3)
+    return 70 + 22 * math.ceil(entries / 2)
 
 
 def _height(figure: go.Figure) -> int:

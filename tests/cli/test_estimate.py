@@ -221,3 +221,12 @@ def test_a_model_brings_its_own_formats(chipsim: Command, tmp_path: Path) -> Non
         asked = f"{command} --chip h100-sxm --model {path} --context 512 --json"
         assert chipsim(asked).json["precision"] == text
         assert chipsim(f"{asked} --precision bf16").json["precision"] == "bf16"
+
+
+def test_attention_follows_the_kernels_of_the_block(chipsim: Command) -> None:
+    """Launches of an eager block belong to its kernels, which are apart."""
+    ask = "estimate attention --chip a100-sxm --batch 1 --q-heads 1 --head-dim 64 "
+    ask += "--query 1 --context 64"
+    own = chipsim(f"{ask} --json").json
+    assert own["latency_s"] > 3e-5
+    assert own["latency_s"] == chipsim(f"{ask} --unfused --json").json["latency_s"]
