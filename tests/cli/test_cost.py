@@ -137,6 +137,12 @@ def test_a_book_is_shown(chipsim: Command) -> None:
     assert chipsim("show", str(path), "--json").json["name"] == "spad-2025"
 
 
+def test_a_book_shows_rents_as_they_are_stored(chipsim: Command) -> None:
+    shown = chipsim("show street-2026").out
+    (rent,) = (line for line in shown.splitlines() if "h100-sxm.hourly" in line)
+    assert "2.95 USD/hour (1.99 to 5)" in rent
+
+
 def test_every_book_prices_a_chip(chipsim: Command) -> None:
     for book in names("prices"):
         priced = [
