@@ -44,6 +44,8 @@ class Cost:
         Cost of the dies at the modelled area, beside a stated one.
     counterfactual : str
         Why no such chip can be built of whole memory packages; else empty.
+    volume : float or None
+        Chips that share ``design``; None: it is left out.
     notes : tuple of str
         What else a reader must know.
     """
@@ -64,6 +66,7 @@ class Cost:
     modelled: Range | None = None
     design: Range = ZERO
     counterfactual: str = ""
+    volume: float | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -180,20 +183,22 @@ def chip_cost(
     from chipsim.chip import Chip
 
     book = book_of(prices)
+    if volume is not None:
+        volume = positive("cost", "volume", volume)
     chip = Chip.load(chip) if isinstance(chip, str) else chip
     listed = book.chips.get(chip.name)
     if listed is not None and listed.price is not None:
         return _bought(chip, base, book, listed.price)
     if not book.wafers:
         book.chip_price(chip.name)
-    found, memory = silicon(chip, base), memory_parts(chip)
+    found, memory = silicon(chip, base), memory_parts(chip, base)
     dies = die_costs(chip, book, found, found.area_mm2)
-    check_edge(chip, *edge_dies(chip, found.area_mm2))
+    check_edge(chip, *edge_dies(chip, found.area_mm2), base)
     entry = book.memory_price(memory.technology.technology)
     parts = {
         "die": _together(dies),
         "memory": entry.price * (memory.packages * memory.package.paid),
-        "design": _design(chip, book, dies, volume),
+        "design": _design(book, dies, volume),
     }
     items = _packaging(book, memory, found.area_mm2, parts["die"] + parts["memory"])
     parts["packaging"] = sum(items.values(), ZERO)
@@ -212,6 +217,7 @@ def chip_cost(
         modelled_area_mm2=found.modelled_mm2,
         modelled=_modelled(chip, book, found),
         counterfactual=memory.counterfactual,
+        volume=volume,
         notes=_notes(chip, base, basis),
     )
 
@@ -240,12 +246,9 @@ def _together(dies: tuple[DieCost, ...]) -> Range:
     return sum((die.cost * die.count for die in dies), ZERO)
 
 
-def _design(
-    chip: Chip, book: PriceBook, dies: tuple[DieCost, ...], volume: float | None
-) -> Range:
+def _design(book: PriceBook, dies: tuple[DieCost, ...], volume: float | None) -> Range:
     if volume is None:
         return ZERO
-    positive(chip.name, "volume", volume)
     total = sum((book.design_price(die.process).total for die in dies), ZERO)
     return total * (1.0 / volume)
 

@@ -256,6 +256,30 @@ def test_a_second_chip_that_saves_nothing_never_pays() -> None:
         break_even(prefill, street, Range.of(1e6))
 
 
+def test_break_even_is_of_one_book_and_without_design() -> None:
+    h100, other = chip_cost("h100-sxm"), chip_cost("h100-sxm", "analysts-2026")
+    with pytest.raises(ConfigError, match=r"prices: 'analysts-2026 of .*one book for both"):
+        break_even(other, h100, Range.of(1e6))
+    shared = chip_cost("h100-sxm", "analysts-2026", volume=1e6)
+    for pair in ((shared, other), (other, shared)):
+        with pytest.raises(
+            ConfigError, match=r"volume: 1000000.0 is not allowed; allowed: none"
+        ):
+            break_even(*pair, Range.of(1e6))
+
+
+@pytest.mark.parametrize("volume", [-1.0, 0.0, math.nan, math.inf])
+@pytest.mark.parametrize("chip", ["a100-sxm", "spad-h100"])  # listed, and added up
+def test_a_volume_is_a_number_above_nothing(chip: str, volume: float) -> None:
+    with pytest.raises(ConfigError, match=r"cost: volume: .* is not allowed"):
+        chip_cost(chip, volume=volume)
+
+
+def test_a_book_without_designs_has_none_to_name() -> None:
+    with pytest.raises(UnknownNameError, match=r"'4 nm'; known: none$"):
+        chip_cost("spad-h100", volume=1e6)
+
+
 def test_what_is_lost_in_packaging_takes_dies_and_memory_along() -> None:
     cost = chip_cost("b200-sxm", "analysts-2026")
     inside = cost.die.mid + cost.memory.mid + sum(
