@@ -303,6 +303,17 @@ def test_what_is_lost_in_packaging_takes_dies_and_memory_along() -> None:
         ({"wafers": {"4 nm": {"price": 20000}}}, "wafers.4 nm.price: 20000 is not allowed"),
         ({"wafers": {"4 nm": {"price": "-1 USD"}}}, "wafers.4 nm.price.low: "),
         ({"wafers": {"4 nm": {"price": "9 USD/GiB"}}}, "wafers.4 nm.price: "),
+        ({"basis": "rental"}, "a basis of things that are bought, for wafers.4 nm; not rental"),
+        (
+            {"memory": {"HBM3": {"price": "9 USD/GiB", "basis": "rental"}}},
+            "things that are bought, for memory.HBM3; not rental",
+        ),
+        (
+            {"basis": "rental", "wafers": {}, "memory": {}},
+            "things that are bought, for chips.a100-sxm.price; not rental",
+        ),
+        ({"wafers": {"4 nm": {"price": "0 USD"}}}, "wafers.4 nm: "),
+        ({"wafers": {"4 nm": {"price": "0 USD"}}}, "a price above 0 USD"),
         ({"wafers": {}, "chips": {}}, "prices of wafers or of chips"),
         ({"memory": {"HBM3": {"price": {"low": "9 USD/GiB"}}}}, "memory.HBM3.price.mid: "),
         (
