@@ -26,6 +26,7 @@ def cost_record(cost: Cost, model: EnergyModel) -> dict[str, Any]:
     power = model.power
     return cost.record() | {
         "tdp_w": power.tdp_w,
+        "stated_tdp_w": model.chip.tdp,
         "tdp_parts": dict(power.parts),
         "idle_w": power.idle_w,
         "energy": model.record(),
@@ -78,6 +79,9 @@ def _cost_lines(cost: Cost) -> Iterator[tuple[str, str, str]]:
         about = f"{several}{digits(die.area_mm2, 4)} mm² in {die.process}, "
         about += f"{digits(die.gross_dies)} a wafer, yield {percent(die.yield_)}"
         yield die.name, dollars(die.cost * die.count), about
+    if not cost.dies and cost.die_area_mm2:
+        stated = "" if cost.stated_area_mm2 else ", as modelled"
+        yield "dies", "", f"{digits(cost.die_area_mm2, 4)} mm²{stated}"
     if cost.dies:
         yield "memory", dollars(cost.memory), ""
     for name, part in cost.packaging_items.items():
@@ -130,6 +134,6 @@ def money_line(run: CutsResult) -> str:
     if point is not None and money_text(point.money):
         place = " and ".join(AXES[s.resource].text(s.value) for s in point.steps)
         lines.append(f"{place}: {money_text(point.money)}")
-    if run.money.unpriced:
-        lines.append(run.money.unpriced)
+    reasons = [run.money.unpriced, point.money.unpriced if point is not None else ""]
+    lines += dict.fromkeys(reason for reason in reasons if reason)
     return f"{' · '.join(lines)} · prices {book}"

@@ -78,6 +78,24 @@ def test_a_chip_that_a_book_does_not_price_still_has_watts(chipsim: Command) -> 
     assert "6 nm" in found["unpriced"]
 
 
+def test_a_cut_that_is_not_priced_says_why(chipsim: Command) -> None:
+    command = (
+        "cuts --chip a100-sxm --model llama-3.1-8b --phase decode --context 64 "
+        "--resource cores --fractions 1,0.5"
+    )
+    whole, half = chipsim(f"{command} --json").json["rows"]
+    assert (whole["unpriced"], half["cost_usd"]) == ("", None)
+    assert "spad-2025 prices whole chips" in half["unpriced"]
+    assert "spad-2025 prices whole chips" in " ".join(chipsim(command).out.split())
+
+
+def test_a_listed_chip_shows_area_and_stated_power(chipsim: Command) -> None:
+    found = chipsim("cost a100-sxm --json").json
+    assert (found["die_area_mm2"], found["stated_tdp_w"]) == (826, 400)
+    assert found["modelled_area_mm2"] == pytest.approx(sum(found["blocks"].values()))
+    assert "826.0 mm²" in chipsim("cost a100-sxm").out
+
+
 def test_an_estimate_has_joules(chipsim: Command) -> None:
     found = chipsim(f"estimate decode --chip spad-h100 {DECODE} --json").json
     assert found["energy_j"] == pytest.approx(sum(found["energy_parts_j"].values()))

@@ -197,6 +197,54 @@ def test_a_whole_chip_s_price_is_the_street_s() -> None:
         chip_cost(h100.scaled(cores=0.5), "street-2026", base=h100)
 
 
+@pytest.mark.parametrize(
+    ("chip", "told"),
+    [
+        (
+            Chip.load("a100-sxm").scaled(cores=0.5),
+            "a chip with other cores, die_area, floorplan",
+        ),
+        (changed(Chip.load("a100-sxm"), cores=100), "a chip with other cores'"),
+        (changed(Chip.load("a100-sxm"), die_area=400.0), "a chip with other die_area'"),
+        (Chip.load("a100-sxm").scaled(memory_capacity=0.5), "a chip with other memory'"),
+    ],
+)
+def test_a_price_is_of_the_chip_and_not_of_its_name(chip: Chip, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        chip_cost(chip)
+    assert told in str(caught.value)
+    assert "the uncut a100-sxm: spad-2025 prices whole chips" in str(caught.value)
+
+
+def test_another_block_or_source_leaves_a_chip_the_same() -> None:
+    chip = changed(Chip.load("a100-sxm"), execution="ideal", source="mine")
+    assert chip_cost(chip).total == chip_cost("a100-sxm").total
+
+
+def test_a_chip_that_is_listed_keeps_its_area() -> None:
+    whole = chip_cost("h100-sxm", "street-2026").record()
+    parts = chip_cost("h100-sxm", "spad-2025").record()
+    for name in ("die_area_mm2", "blocks", "stated_area_mm2", "modelled_area_mm2"):
+        assert whole[name] == parts[name] != {}
+    for name in ("memory_packages", "edge_mm", "edge_available_mm"):
+        assert whole[name] == parts[name] > 0
+    assert whole["die_area_mm2"] == 814
+
+
+def test_ranges_stay_in_the_record() -> None:
+    cost = chip_cost("b200-sxm", "analysts-2026")
+    found = cost.record()
+    for name, part in (
+        ("die", cost.die),
+        ("memory", cost.memory),
+        ("packaging", cost.packaging),
+    ):
+        ends = found[f"{name}_cost_low_usd"], found[f"{name}_cost_high_usd"]
+        assert ends == (part.low, part.high)
+        assert ends[0] < found[f"{name}_cost_usd"] < ends[1]
+    assert found["memory_packages"] == 8
+
+
 def test_an_a100_counts_as_half_an_h100_for_spad() -> None:
     half = chip_cost("a100-sxm").total_usd
     assert half == pytest.approx(chip_cost("spad-h100").total_usd / 2, rel=1e-4)
