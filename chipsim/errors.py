@@ -41,7 +41,11 @@ class UnknownNameError(ChipsimError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-        hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names)}"
+        hint = (
+            f"did you mean {', '.join(near)}?"
+            if near
+            else f"known: {', '.join(names) or 'none'}"
+        )
         super().__init__(f"unknown {kind} {name!r}; {hint}")
         self.kind, self.name, self.suggestions = kind, name, near
 

@@ -5,6 +5,7 @@ Counts are of the uncut die; `chipsim.chip.Chip.scaled` cuts them with the resou
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -62,10 +63,10 @@ class MemorySites(Spec):
     """Memory packages and the die's interfaces to them."""
 
     package: MemoryPackage | None = None
-    """Null: as few as the technology allows."""
+    """Null: the one that the fewest whole packages of its technology make the memory of."""
     clamshell: bool = False
     """Two devices share a channel: twice the capacity, no more bandwidth (GDDR)."""
-    interfaces: Positive | None = None
+    interfaces: Annotated[int, Field(ge=1, le=10**6, strict=True)] | None = None
     """On the die; null: one for each package of the memory's bandwidth."""
 
 
@@ -131,7 +132,9 @@ class Floorplan(Spec):
             count = links if self.link_count is None else self.link_count
             return self._with(link_count=count * fraction)
         if resource == "memory_bandwidth" and self.memory.interfaces is not None:
-            sites = {**dict(self.memory), "interfaces": self.memory.interfaces * fraction}
+            # Rounded up: a die has whole ones, and at least as many as it has packages.
+            count = max(1, math.ceil(self.memory.interfaces * fraction - 1e-9))
+            sites = {**dict(self.memory), "interfaces": count}
             return self._with(memory=MemorySites.build("scaled", **sites))
         return self
 

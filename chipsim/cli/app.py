@@ -17,6 +17,7 @@ from chipsim.cli import (
     lists,
     memory,
     plans,
+    system,
     validate,
 )
 
@@ -30,7 +31,7 @@ SETTINGS: dict[str, Any] = {
 
 FIRST = (
     *("chips", "models", "executions", "prices", "show"),
-    *("estimate", "memory", "plans", "cuts", "cost", "compare"),
+    *("estimate", "memory", "plans", "cuts", "cost", "system", "compare"),
 )
 """Commands in the order of help; the others follow."""
 
@@ -46,6 +47,7 @@ def command() -> Callable[..., Any]:
     app.command("plans")(plans.plans)
     app.command("cuts")(cuts.cuts)
     app.command("cost")(cost.cost)
+    app.command("system")(system.system)
     app.command("compare")(compare.compare)
     app.command("validate")(validate.validate)
     app.command("calibrate")(validate.calibrate)

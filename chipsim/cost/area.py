@@ -101,8 +101,13 @@ def _load(name: str) -> Constants:
     return Constants.read(data, path)
 
 
-def area_blocks(chip: Chip) -> dict[str, float]:
+def area_blocks(chip: Chip, base: Chip | None = None) -> dict[str, float]:
     """Area of all dies of a chip by block, mm2; their sum is the chip's.
+
+    Parameters
+    ----------
+    base : Chip, optional
+        The uncut chip of a cut one, for its memory package (`memory_parts`).
 
     Returns
     -------
@@ -125,7 +130,7 @@ def area_blocks(chip: Chip) -> dict[str, float]:
         return {}
     constants, process = _of(chip, plan)
     crossbar = _physical_cores(chip, plan) * process.mm2(constants.crossbar)
-    memory = memory_parts(chip)
+    memory = memory_parts(chip, base)
     links = _links(chip, plan, constants)
     host = _host(plan, constants)
     blocks = {

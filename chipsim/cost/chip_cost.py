@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from chipsim.arch_configs import names
 from chipsim.cost.dies import Silicon, die_costs, edge_dies, silicon
-from chipsim.cost.edge import check_edge
+from chipsim.cost.edge import Edge, check_edge, edge
 from chipsim.cost.memory import MemoryParts, memory_parts
 from chipsim.cost.prices import Basis, PriceBook, book_of, one_basis
 from chipsim.cost.ranges import ZERO, Range
-from chipsim.errors import ConfigError
+from chipsim.errors import ChipsimError, ConfigError
 from chipsim.ops.checks import positive
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ class Cost:
         Cost of the dies at the modelled area, beside a stated one.
     counterfactual : str
         Why no such chip can be built of whole memory packages; else empty.
+    memory_packages : float or None
+        Stacks, devices or DIMMs of the capacity; None where the technology is not known.
+    edge : Edge or None
+        Die edge and what takes it; None where area or technology are not known.
+    volume : float or None
+        Chips that share ``design``; None: it is left out.
     notes : tuple of str
         What else a reader must know.
     """
@@ -64,11 +71,19 @@ class Cost:
     modelled: Range | None = None
     design: Range = ZERO
     counterfactual: str = ""
+    memory_packages: float | None = None
+    edge: Edge | None = None
+    volume: float | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def die_area_mm2(self) -> float:
-        """All dies together, as they are paid for."""
+        """All dies together, as they are paid for; 0 where it is not known.
+
+        Of a chip that is priced as a whole: the stated area, or the modelled one.
+        """
+        if not self.dies:
+            return self.stated_area_mm2 or self.modelled_area_mm2 or 0.0
         return sum(die.area_mm2 * die.count for die in self.dies)
 
     @property
@@ -109,12 +124,19 @@ class Cost:
             "prices": self.prices,
             "date": self.date,
             "basis": self.basis,
-            "die_area_mm2": self.die_area_mm2,
+            "die_area_mm2": self.die_area_mm2 or None,
             "blocks": dict(self.blocks),
             "gross_dies": self.gross_dies,
             "yield": self.yield_,
             **{f"{name}_cost_usd": part.mid for name, part in ranges.items()},
+            **{
+                f"{name}_cost_{end}_usd": getattr(part, end)
+                for name, part in ranges.items()
+                for end in ("low", "high")
+            },
             "design_cost_usd": self.design.mid,
+            "design_cost_low_usd": self.design.low,
+            "design_cost_high_usd": self.design.high,
             "total_usd": self.total.mid,
             "total_low_usd": self.total.low,
             "total_high_usd": self.total.high,
@@ -123,6 +145,9 @@ class Cost:
             "stated_area_mm2": self.stated_area_mm2,
             "modelled_area_mm2": self.modelled_area_mm2,
             "modelled_die_cost_usd": self.modelled.mid if self.modelled else None,
+            "memory_packages": self.memory_packages,
+            "edge_mm": self.edge.used_mm if self.edge else None,
+            "edge_available_mm": self.edge.perimeter_mm if self.edge else None,
             "counterfactual": self.counterfactual,
             "notes": list(self.notes),
         }
@@ -180,20 +205,22 @@ def chip_cost(
     from chipsim.chip import Chip
 
     book = book_of(prices)
+    if volume is not None:
+        volume = positive("cost", "volume", volume)
     chip = Chip.load(chip) if isinstance(chip, str) else chip
     listed = book.chips.get(chip.name)
     if listed is not None and listed.price is not None:
-        return _bought(chip, base, book, listed.price)
+        return _bought(chip, base or chip, book, listed.price, volume)
     if not book.wafers:
         book.chip_price(chip.name)
-    found, memory = silicon(chip, base), memory_parts(chip)
+    found, memory = silicon(chip, base), memory_parts(chip, base)
     dies = die_costs(chip, book, found, found.area_mm2)
-    check_edge(chip, *edge_dies(chip, found.area_mm2))
+    perimeter = check_edge(chip, *edge_dies(chip, found.area_mm2), base)
     entry = book.memory_price(memory.technology.technology)
     parts = {
         "die": _together(dies),
         "memory": entry.price * (memory.packages * memory.package.paid),
-        "design": _design(chip, book, dies, volume),
+        "design": _design(book, dies, volume),
     }
     items = _packaging(book, memory, found.area_mm2, parts["die"] + parts["memory"])
     parts["packaging"] = sum(items.values(), ZERO)
@@ -212,15 +239,30 @@ def chip_cost(
         modelled_area_mm2=found.modelled_mm2,
         modelled=_modelled(chip, book, found),
         counterfactual=memory.counterfactual,
+        memory_packages=memory.packages,
+        edge=perimeter,
+        volume=volume,
         notes=_notes(chip, base, basis),
     )
 
 
-def _bought(chip: Chip, base: Chip | None, book: PriceBook, price: Range) -> Cost:
-    """A chip that the book prices as a whole."""
-    if base is not None and base != chip:
+def _bought(
+    chip: Chip, base: Chip, book: PriceBook, price: Range, volume: float | None
+) -> Cost:
+    """A chip that the book prices as a whole: it must be the one that the name stands for."""
+    from chipsim.chip import Chip
+
+    whole = Chip.load(chip.name) if chip.name in names("chips") else base
+    changed = [name for name in BUILT if getattr(chip, name) != getattr(whole, name)]
+    if changed:
+        kind = "a cut chip" if base != chip else "a chip with other"
         allowed = f"the uncut {chip.name}: {book.name} prices whole chips"
-        raise ConfigError(chip.name, "prices", "a cut chip", allowed)
+        got = (
+            f"{kind}: {', '.join(changed)}" if base != chip else f"{kind} {', '.join(changed)}"
+        )
+        raise ConfigError(chip.name, "prices", got, allowed)
+    stated, blocks, memory = _described(chip)
+    modelled = sum(blocks.values()) if blocks else None
     return Cost(
         chip.name,
         book.name,
@@ -231,21 +273,43 @@ def _bought(chip: Chip, base: Chip | None, book: PriceBook, price: Range) -> Cos
         ZERO,
         ZERO,
         price,
-        stated_area_mm2=chip.die_area,
+        blocks=blocks,
+        stated_area_mm2=stated,
+        modelled_area_mm2=modelled,
+        memory_packages=memory.packages if memory else None,
+        edge=_edge(chip, stated or modelled),
+        volume=volume,
         notes=("the price of a whole chip: parts are not itemised",),
     )
+
+
+BUILT = ("cores", "core", "clock", "l2", "memory", "link", "process", "die_area", "floorplan")
+"""What makes a chip another one, whatever its name."""
+
+
+def _described(chip: Chip) -> tuple[float | None, dict[str, float], MemoryParts | None]:
+    """Stated area, blocks and memory of a chip, as far as they are known."""
+    try:
+        found = silicon(chip)
+        return found.stated_mm2, found.blocks, memory_parts(chip)
+    except ChipsimError:
+        return chip.die_area, {}, None
+
+
+def _edge(chip: Chip, area_mm2: float | None) -> Edge | None:
+    try:
+        return edge(chip, *edge_dies(chip, area_mm2)) if area_mm2 else None
+    except ChipsimError:
+        return None
 
 
 def _together(dies: tuple[DieCost, ...]) -> Range:
     return sum((die.cost * die.count for die in dies), ZERO)
 
 
-def _design(
-    chip: Chip, book: PriceBook, dies: tuple[DieCost, ...], volume: float | None
-) -> Range:
+def _design(book: PriceBook, dies: tuple[DieCost, ...], volume: float | None) -> Range:
     if volume is None:
         return ZERO
-    positive(chip.name, "volume", volume)
     total = sum((book.design_price(die.process).total for die in dies), ZERO)
     return total * (1.0 / volume)
 

@@ -47,7 +47,8 @@ def break_even(second: Cost, first: Cost, design: Range, replaces: float = 1.0) 
     Raises
     ------
     ConfigError
-        The two are priced on different bases; `replaces` is not above 0.
+        The two are priced by different books or on different bases, or with a share of
+        their design; `replaces` is not above 0.
 
     Examples
     --------
@@ -64,6 +65,13 @@ def break_even(second: Cost, first: Cost, design: Range, replaces: float = 1.0) 
         raise ConfigError(
             "break-even", "basis", f"{second.basis}, {first.basis}", "one basis for both chips"
         )
+    books = [f"{cost.prices} of {cost.date}" for cost in (second, first)]
+    if books[0] != books[1]:
+        raise ConfigError("break-even", "prices", ", ".join(books), "one book for both chips")
+    for cost in (second, first):
+        if cost.volume is not None:
+            where = f"break-even: {cost.chip}"
+            raise ConfigError(where, "volume", cost.volume, "none: the design is told apart")
     # One book prices both: its low, mid and high hold for both at once.
     savings = sorted(
         replaces * paid - instead

@@ -55,7 +55,7 @@ def silicon(chip: Chip, base: Chip | None = None) -> Silicon:
     """
     from chipsim.cost.area import area_blocks
 
-    blocks = area_blocks(chip)
+    blocks = area_blocks(chip, base)
     modelled = sum(blocks.values()) if blocks else None
     stated = chip.die_area
     if stated is None and base is not None and base.die_area is not None:

@@ -42,7 +42,7 @@ class Edge:
         return sum(self.parts_mm.values())
 
 
-def edge(chip: Chip, area_mm2: float, count: int = 1) -> Edge:
+def edge(chip: Chip, area_mm2: float, count: int = 1, base: Chip | None = None) -> Edge:
     """The edge of a chip and what takes it.
 
     Parameters
@@ -51,6 +51,8 @@ def edge(chip: Chip, area_mm2: float, count: int = 1) -> Edge:
         Of one of the dies at the edge.
     count : int
         Such dies, in a grid as square as it goes.
+    base : Chip, optional
+        The uncut chip of a cut one, for its memory package (`memory_parts`).
 
     Examples
     --------
@@ -61,7 +63,7 @@ def edge(chip: Chip, area_mm2: float, count: int = 1) -> Edge:
     """
     rows = math.isqrt(count)
     columns = math.ceil(count / rows)
-    parts = {"memory": memory_parts(chip).edge_mm, "links": 0.0, "host": 0.0}
+    parts = {"memory": memory_parts(chip, base).edge_mm, "links": 0.0, "host": 0.0}
     plan = chip.floorplan
     if plan is not None:
         constants = Constants.load(plan.constants)
@@ -74,9 +76,9 @@ def edge(chip: Chip, area_mm2: float, count: int = 1) -> Edge:
     return Edge(2 * (rows + columns) * math.sqrt(area_mm2), parts)
 
 
-def check_edge(chip: Chip, area_mm2: float, count: int = 1) -> Edge:
+def check_edge(chip: Chip, area_mm2: float, count: int = 1, base: Chip | None = None) -> Edge:
     """`edge`, refused where it is not enough (`ConfigError`)."""
-    found = edge(chip, area_mm2, count)
+    found = edge(chip, area_mm2, count, base)
     if found.used_mm > found.perimeter_mm:
         parts = ", ".join(f"{name} {mm:.1f}" for name, mm in found.parts_mm.items() if mm)
         dies = f"{count} dies of " if count > 1 else ""

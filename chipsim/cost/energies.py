@@ -63,6 +63,12 @@ class Voltage(Spec):
     floor: Share
     """Least supply over that at the full clock."""
 
+    @model_validator(mode="after")
+    def _switches(self) -> Self:
+        if self.threshold >= self.floor:
+            raise ValueError("a threshold below the floor: no transistor switches at it")
+        return self
+
     def clock(self, supply: float) -> float:
         """Clock over the full one at a supply over the full one (0 at the threshold)."""
         over = max(0.0, supply - self.threshold) / (1.0 - self.threshold)

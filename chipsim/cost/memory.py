@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from chipsim.arch_configs import load, names
 from chipsim.errors import ConfigError, UnknownNameError
 from chipsim.floorplan import MemoryPackage
+from chipsim.ops.checks import whole
 from chipsim.spec import Spec
 from chipsim.units import (
     Bandwidth,
@@ -34,7 +35,15 @@ _WHOLE = 1e-6
 """Relative deviation from a whole number of packages that is rounding."""
 
 _OVER = 1.02
-"""Bandwidth over a technology's fastest that a printed figure may be rounded to."""
+"""Bandwidth over a technology's fastest that a printed figure may be rounded to: what
+vendors print of one HBM3e stack, 1.2 to 1.25 TB/s, is up to 1.017 of its 1228.8 GB/s."""
+
+_SLOWEST = 0.5
+"""Least bandwidth of a package over its fastest grade's, where the chip describes no package:
+an assumption; TPU v3 runs HBM2 at 0.73, the others of the library at 0.78 or more."""
+
+_OFFERED = 0.93
+"""Least part of a package that a chip offers: 10^9 of 2^30 bytes is 0.931, a B200 0.9375."""
 
 
 class MemoryTechnology(Spec):
@@ -52,6 +61,8 @@ class MemoryTechnology(Spec):
     """Of the fastest grade, bytes/s per pin."""
     capacity: Annotated[Capacity, Field(gt=0)]
     """Of the largest package."""
+    smaller: tuple[Annotated[Capacity, Field(gt=0)], ...] = ()
+    """Of the others that are made."""
     edge: Annotated[Millimetres, Field(ge=0, le=1000)]
     """Die edge that its interface takes, mm."""
     phy: Annotated[SquareMillimetres, Field(ge=0, le=1000)]
@@ -104,7 +115,7 @@ class MemoryParts:
         Packages that the bandwidth is made of; whole but for a counterfactual.
     packages : float
         Packages that the capacity is made of: twice the channels in clamshell.
-    interfaces : float
+    interfaces : int
         On the die, spare ones included.
     watts : float
         All packages at full bandwidth.
@@ -118,14 +129,19 @@ class MemoryParts:
     package: MemoryPackage
     channels: float
     packages: float
-    interfaces: float
+    interfaces: int
     watts: float
     edge_mm: float
     counterfactual: str = ""
 
 
-def memory_parts(chip: Chip) -> MemoryParts:
+def memory_parts(chip: Chip, base: Chip | None = None) -> MemoryParts:
     """The packages of a chip's memory.
+
+    Parameters
+    ----------
+    base : Chip, optional
+        The uncut chip of a cut one: its package is the cut chip's, where that describes none.
 
     Raises
     ------
@@ -133,7 +149,7 @@ def memory_parts(chip: Chip) -> MemoryParts:
         An unknown technology.
     ConfigError
         A package faster or larger than its technology makes; clamshell of a technology
-        that has none.
+        that has none; fewer interfaces on the die than packages to reach.
 
     Examples
     --------
@@ -148,13 +164,18 @@ def memory_parts(chip: Chip) -> MemoryParts:
     sites = chip.floorplan.memory if chip.floorplan else None
     clamshell = sites is not None and sites.clamshell
     if clamshell and not technology.clamshell:
-        raise ConfigError(chip.name, "clamshell", technology.technology, "GDDR only")
+        allowed = (
+            f"false with {technology.technology}: two devices of GDDR alone share a channel"
+        )
+        raise ConfigError(chip.name, "floorplan.memory.clamshell", True, allowed)
     package = sites.package if sites else None
+    if package is None and base is not None and base != chip:
+        package = _of_base(chip, base)
     package = package or _fewest(chip, technology, clamshell)
     _check(chip, technology, package)
     channels = _near(chip.memory.bandwidth / package.bandwidth)
     packages = _near(chip.memory.capacity / package.capacity)
-    interfaces = (sites.interfaces if sites else None) or channels
+    interfaces = _interfaces(chip, technology, channels)
     watts = (
         technology.power * channels
         if technology.power is not None
@@ -178,7 +199,7 @@ def with_packages(chip: Chip, count: int) -> Chip:
     Raises
     ------
     ConfigError
-        A count below 1.
+        A count that is no whole number, or below 1.
 
     Examples
     --------
@@ -187,23 +208,53 @@ def with_packages(chip: Chip, count: int) -> Chip:
     >>> round(chip.memory.bandwidth / 1e9), round(chip.memory.capacity / 2**30)
     (2011, 48)
     """
-    if count < 1:
-        raise ConfigError(chip.name, "packages", count, "1 or more")
-    fraction = count / memory_parts(chip).channels
+    fraction = whole(chip.name, "packages", count) / memory_parts(chip).channels
     return chip.scaled(memory_bandwidth=fraction, memory_capacity=fraction)
 
 
+def _of_base(chip: Chip, base: Chip) -> MemoryPackage | None:
+    same = base.memory.technology == chip.memory.technology
+    return memory_parts(base).package if same else None
+
+
+def _interfaces(chip: Chip, technology: MemoryTechnology, channels: float) -> int:
+    """On the die: at least one for each package that is reached."""
+    needed = math.ceil(channels - _WHOLE)
+    described = chip.floorplan.memory.interfaces if chip.floorplan else None
+    if described is None:
+        return needed
+    if described < needed:
+        allowed = f"at least {needed}, one for each {technology.package} of its bandwidth"
+        raise ConfigError(chip.name, "floorplan.memory.interfaces", described, allowed)
+    return described
+
+
 def _fewest(chip: Chip, technology: MemoryTechnology, clamshell: bool) -> MemoryPackage:
-    """As few packages as the technology allows."""
-    shared = 2 if clamshell else 1
-    needed = max(
-        chip.memory.bandwidth / technology.bandwidth / _OVER,
-        chip.memory.capacity / technology.capacity / shared,
-    )
-    count = max(1, math.ceil(needed - _WHOLE))
+    """The package that the fewest whole ones make this memory of.
+
+    Where no whole number of a package that is made does, the technology's fastest and
+    largest, of which the memory then holds a part.
+    """
+    shared, memory = 2 if clamshell else 1, chip.memory
+    fastest = memory.bandwidth / technology.bandwidth
+    least = max(1, math.ceil(fastest / _OVER - _WHOLE))
+    sizes = (technology.capacity, *technology.smaller)
+    counts = {
+        count
+        for size in sizes
+        for offered in [memory.capacity / shared / size]
+        for count in range(
+            max(least, math.ceil(offered - _WHOLE)), math.floor(offered / _OFFERED) + 1
+        )
+        if fastest / count >= _SLOWEST
+    }
+    if not counts:
+        return MemoryPackage(bandwidth=technology.bandwidth, capacity=technology.capacity)
+    count = min(counts)
+    capacity = memory.capacity / count / shared
+    bought = min(size for size in sizes if size >= capacity * (1 - _WHOLE))
     return MemoryPackage(
-        bandwidth=chip.memory.bandwidth / count,
-        capacity=chip.memory.capacity / count / shared,
+        bandwidth=memory.bandwidth / count, capacity=capacity, bought=max(bought, capacity)
     )
 
 
@@ -229,17 +280,17 @@ def _counterfactual(
     shared = 2 if clamshell else 1
     if channels == round(channels) and packages == shared * channels:
         return ""
-    whole = max(1, round(channels))
-    speed = f"{whole * package.bandwidth / 1e9:.6g} GB/s"
-    holds = f"{whole * shared * package.capacity / 2**30:.6g} GiB"
+    near = max(1, round(channels))
+    speed = f"{near * package.bandwidth / 1e9:.6g} GB/s"
+    holds = f"{near * shared * package.capacity / 2**30:.6g} GiB"
     kind = f"{technology.package}s"
     return (
         f"bandwidth of {channels:.4g} {kind}, capacity of {packages:.4g}: "
-        f"whole {kind} have both ({whole}: {speed}, {holds})"
+        f"whole {kind} have both ({near}: {speed}, {holds})"
     )
 
 
 def _near(count: float) -> float:
     """A number of packages without rounding errors."""
-    whole = round(count)
-    return float(whole) if whole and abs(count / whole - 1) < _WHOLE else count
+    near = round(count)
+    return float(near) if near and abs(count / near - 1) < _WHOLE else count

@@ -72,7 +72,7 @@ def power(
 
     chip = Chip.load(chip) if isinstance(chip, str) else chip
     constants = energies_of(energies)
-    area, memory_w = silicon(chip, base).area_mm2, memory_parts(chip).watts
+    area, memory_w = silicon(chip, base).area_mm2, memory_parts(chip, base).watts
     clock, supply = clock_and_supply(chip, base, constants)
     die_w = area * _density(chip, constants) * clock * supply**2
     overhead_w = (die_w + memory_w) * (1.0 / constants.tdp.efficiency - 1.0)

@@ -51,6 +51,12 @@ class Wafer(Spec):
     """Per mm2; only a yield model reads it."""
     source: str = ""
 
+    @model_validator(mode="after")
+    def _paid(self) -> Self:
+        if self.price.low <= 0.0:
+            raise ValueError("a price above 0 USD")
+        return self
+
 
 class MemoryPrice(Spec):
     """One memory technology, by capacity."""
@@ -127,7 +133,21 @@ class PriceBook(Spec):
     def _has_prices(self) -> Self:
         if not (self.wafers or self.chips):
             raise ValueError("prices of wafers or of chips")
+        bought = [
+            *(f"wafers.{name}" for name in self.wafers if self.basis == "rental"),
+            *(f"chips.{n}.price" for n, chip in self.chips.items() if self._rents(chip)),
+            *(f"memory.{n}" for n, entry in self.memory.items() if self._rents(entry)),
+            *(f"packaging.{item.name}" for item in self.packaging if self._rents(item)),
+        ]
+        if bought:
+            raise ValueError(f"a basis of things that are bought, for {bought[0]}; not rental")
         return self
+
+    def _rents(self, entry: MemoryPrice | PackageItem | ChipPrice) -> bool:
+        """Whether something that is bought has the basis ``rental``."""
+        if isinstance(entry, ChipPrice):
+            return entry.price is not None and self.basis == "rental"
+        return (entry.basis or self.basis) == "rental"
 
     @classmethod
     def load(cls, name: str) -> PriceBook:

@@ -202,7 +202,8 @@ class CutsResult:
             the chips of a plan together), ``relative_throughput, bound, limit`` (of a
             largest batch), ``reason`` (why there is no latency), ``cost_usd, tdp_w`` and
             ``energy_j`` (of the phase) of one chip (NaN where they are not known),
-            ``counterfactual`` (why such a memory cannot be bought).
+            ``counterfactual`` (why such a memory cannot be bought) and ``unpriced`` (why
+            there is no cost or no TDP).
         """
         import pandas as pd
 

@@ -45,12 +45,13 @@ class Money:
     unpriced: str = ""
 
     def record(self) -> dict[str, Any]:
-        """``cost_usd, tdp_w, energy_j, counterfactual``."""
+        """``cost_usd, tdp_w, energy_j, counterfactual, unpriced``."""
         return {
             "cost_usd": self.cost_usd,
             "tdp_w": self.tdp_w,
             "energy_j": self.energy_j,
             "counterfactual": self.counterfactual,
+            "unpriced": self.unpriced,
         }
 
 

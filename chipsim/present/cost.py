@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from chipsim.cost.chip_cost import Cost
+    from chipsim.cost.design import BreakEven
     from chipsim.cost.energy import EnergyModel
     from chipsim.cost.ranges import Range
+    from chipsim.cost.system import SystemCost
     from chipsim.explore.cuts import CutsResult
     from chipsim.explore.money import Money
 
@@ -26,6 +29,7 @@ def cost_record(cost: Cost, model: EnergyModel) -> dict[str, Any]:
     power = model.power
     return cost.record() | {
         "tdp_w": power.tdp_w,
+        "stated_tdp_w": model.chip.tdp,
         "tdp_parts": dict(power.parts),
         "idle_w": power.idle_w,
         "energy": model.record(),
@@ -78,6 +82,9 @@ def _cost_lines(cost: Cost) -> Iterator[tuple[str, str, str]]:
         about = f"{several}{digits(die.area_mm2, 4)} mm² in {die.process}, "
         about += f"{digits(die.gross_dies)} a wafer, yield {percent(die.yield_)}"
         yield die.name, dollars(die.cost * die.count), about
+    if not cost.dies and cost.die_area_mm2:
+        stated = "" if cost.stated_area_mm2 else ", as modelled"
+        yield "dies", "", f"{digits(cost.die_area_mm2, 4)} mm²{stated}"
     if cost.dies:
         yield "memory", dollars(cost.memory), ""
     for name, part in cost.packaging_items.items():
@@ -130,6 +137,72 @@ def money_line(run: CutsResult) -> str:
     if point is not None and money_text(point.money):
         place = " and ".join(AXES[s.resource].text(s.value) for s in point.steps)
         lines.append(f"{place}: {money_text(point.money)}")
-    if run.money.unpriced:
-        lines.append(run.money.unpriced)
+    reasons = [run.money.unpriced, point.money.unpriced if point is not None else ""]
+    lines += dict.fromkeys(reason for reason in reasons if reason)
     return f"{' · '.join(lines)} · prices {book}"
+
+
+TOKENS = {"prefill": "input", "decode": "output"}
+"""Tokens that a phase makes."""
+
+
+def system_record(
+    chip: str, cost: SystemCost, tokens: Range | None, phase: str, per_usd: float | None
+) -> dict[str, Any]:
+    """Machines as one object: the price of a million tokens of a phase, requests per dollar."""
+    ends = {"capital": cost.capital, "per_hour": cost.per_hour}
+    found = {"chip": chip} | cost.record()
+    for name, amount in ends.items():
+        unit = "usd" if name == "capital" else "usd_per_hour"
+        key = f"{name}_{unit}" if name == "capital" else unit
+        found |= {f"{key}_low": amount.low, f"{key}_high": amount.high}
+    if tokens is not None:
+        key = f"usd_per_million_{TOKENS[phase]}_tokens"
+        found |= {key: tokens.mid, f"{key}_low": tokens.low, f"{key}_high": tokens.high}
+    return found | ({} if per_usd is None else {"requests_per_usd": per_usd})
+
+
+def system_tables(chip: str, cost: SystemCost, record: dict[str, Any]) -> list[Table | Text]:
+    """Machines to read."""
+    rows = [(name, dollars(part)) for name, part in cost.parts.items()]
+    rows += [("capital", dollars(cost.capital))] if cost.machines else []
+    spread = "capital, an hour" if cost.machines else "rent, an hour"
+    rows.append((spread, dollars(cost.capital_per_hour)))
+    if cost.machines:
+        rows.append(("electricity, an hour", dollars(cost.energy_per_hour)))
+    rows.append(("an hour", dollars(cost.per_hour)))
+    for kind in TOKENS.values():
+        key = f"usd_per_million_{kind}_tokens"
+        if key in record:
+            ends = (record[f"{key}_low"], record[key], record[f"{key}_high"])
+            text = " to ".join(dict.fromkeys(_usd(each) for each in ends))
+            rows.append((f"a million {kind} tokens", text))
+    if "requests_per_usd" in record:
+        rows.append(("requests within objective, a $", digits(record["requests_per_usd"])))
+    what = f"{cost.chips} × {chip}"
+    drawn = f" and draws {cost.power_w / 1e3:.3g} kW" if cost.machines else ", rented"
+    told = f"prices {record['prices']}, {cost.basis}"
+    told += f" · host {record['host']}" if record["host"] else ""
+    return [
+        heading(f"{what} costs {dollars(cost.per_hour)} an hour{drawn}"),
+        table(("system", "USD"), rows),
+        footer_line(told),
+    ]
+
+
+def break_even_record(second: str, first: str, found: BreakEven) -> dict[str, Any]:
+    """Chips from which a second design pays; null where it never does."""
+    ends = {"low": found.low, "mid": found.mid, "high": found.high}
+    units = {f"{k}_chips": v if math.isfinite(v) else None for k, v in ends.items()}
+    return {"chip": second, "instead_of": first, **units, "saving_usd": found.saving_usd}
+
+
+def break_even_line(record: dict[str, Any]) -> str:
+    """When a second design pays, in a sentence."""
+    low, mid, high = (record[f"{end}_chips"] for end in ("low", "mid", "high"))
+    instead = f"{record['chip']} instead of {record['instead_of']}"
+    if mid is None:
+        return f"{instead} never pays for its design: it saves {record['saving_usd']:.0f} USD"
+    most = "never" if high is None else f"{high:,.0f}"
+    pays = f"pays for its design from {mid:,.0f} chips on ({low:,.0f} to {most})"
+    return f"{instead} {pays}, at ${record['saving_usd']:.0f} saved on each"

@@ -224,7 +224,7 @@ def execution_record(execution: Execution) -> dict[str, Any]:
 
 PRICE_UNITS = {
     "memory": (2.0**30, "USD/GiB"),
-    "hourly": (3600.0, "USD/hour"),
+    "hourly": (1.0, "USD/hour"),
     "per_die_area": (1.0, "USD/mm2"),
 }
 """Scale and unit of a price by a key in its path; else US dollars."""

@@ -78,6 +78,24 @@ def test_a_chip_that_a_book_does_not_price_still_has_watts(chipsim: Command) -> 
     assert "6 nm" in found["unpriced"]
 
 
+def test_a_cut_that_is_not_priced_says_why(chipsim: Command) -> None:
+    command = (
+        "cuts --chip a100-sxm --model llama-3.1-8b --phase decode --context 64 "
+        "--resource cores --fractions 1,0.5"
+    )
+    whole, half = chipsim(f"{command} --json").json["rows"]
+    assert (whole["unpriced"], half["cost_usd"]) == ("", None)
+    assert "spad-2025 prices whole chips" in half["unpriced"]
+    assert "spad-2025 prices whole chips" in " ".join(chipsim(command).out.split())
+
+
+def test_a_listed_chip_shows_area_and_stated_power(chipsim: Command) -> None:
+    found = chipsim("cost a100-sxm --json").json
+    assert (found["die_area_mm2"], found["stated_tdp_w"]) == (826, 400)
+    assert found["modelled_area_mm2"] == pytest.approx(sum(found["blocks"].values()))
+    assert "826.0 mm²" in chipsim("cost a100-sxm").out
+
+
 def test_an_estimate_has_joules(chipsim: Command) -> None:
     found = chipsim(f"estimate decode --chip spad-h100 {DECODE} --json").json
     assert found["energy_j"] == pytest.approx(sum(found["energy_parts_j"].values()))
@@ -137,6 +155,12 @@ def test_a_book_is_shown(chipsim: Command) -> None:
     assert chipsim("show", str(path), "--json").json["name"] == "spad-2025"
 
 
+def test_a_book_shows_rents_as_they_are_stored(chipsim: Command) -> None:
+    shown = chipsim("show street-2026").out
+    (rent,) = (line for line in shown.splitlines() if "h100-sxm.hourly" in line)
+    assert "2.95 USD/hour (1.99 to 5)" in rent
+
+
 def test_every_book_prices_a_chip(chipsim: Command) -> None:
     for book in names("prices"):
         priced = [
@@ -160,12 +184,61 @@ def test_prices_of_two_bases_need_force(chipsim: Command, tmp_path: Path) -> Non
     assert forced["basis"] == "mixed: manufacturing, street"
 
 
+def test_a_system_has_dollars_per_hour_and_per_token(chipsim: Command) -> None:
+    # the closed forms of docs/cost.md: 40291 USD, 1.73 USD/hour, 0.329 USD a million tokens
+    command = f"system spad-h100 {DECODE} --phase decode --goodput 2"
+    found = chipsim(f"{command} --json").json
+    assert found["chips"] == 8
+    assert round(found["capital_usd"]) == 40291
+    assert found["usd_per_hour"] == pytest.approx(1.73, abs=0.005)
+    assert found["usd_per_million_output_tokens"] == pytest.approx(0.329, abs=0.0005)
+    assert found["usd_per_hour_low"] < found["usd_per_hour"] < found["usd_per_hour_high"]
+    assert found["requests_per_usd"] == pytest.approx(2 * 3600 / found["usd_per_hour"])
+    kilowatts = found["power_w"] * 1.56 / 1e3
+    assert found["energy_usd_per_hour"] == pytest.approx(kilowatts * 0.0806)
+    assert "a million output tokens" in chipsim(command).out
+    idle = chipsim("system spad-h100 --machines 2 --json").json
+    assert idle["power_w"] == pytest.approx(2 * (8 * 700 + 4600))
+    first = f"system spad-h100 {PREFILL} --phase prefill --json"
+    assert chipsim(first).json["usd_per_million_input_tokens"] > 0
+
+
+def test_a_rented_system_costs_its_rent(chipsim: Command) -> None:
+    found = chipsim("system h100-sxm --prices street-2026 --rent --json").json
+    assert (found["usd_per_hour"], found["basis"]) == (pytest.approx(8 * 2.95), "rental")
+    assert "rented" in chipsim("system h100-sxm --prices street-2026 --rent").out
+
+
+def test_a_second_design_pays_from_some_volume_on(chipsim: Command) -> None:
+    command = "cost spad-prefill --versus spad-h100 --replaces 1.08 --design-cost 500e6"
+    found = chipsim(f"{command} --json").json["break_even"]
+    assert round(found["mid_chips"], -3) == 801000
+    assert "from 800,667 chips" in " ".join(chipsim(command).out.split())
+    never = "cost spad-h100 --versus spad-prefill --design-cost 1"
+    assert chipsim(f"{never} --json").json["break_even"]["mid_chips"] is None
+    assert "never pays" in chipsim(never).out
+    book = "cost spad-prefill --versus spad-h100 --prices analysts-2026 --json"
+    assert chipsim("cost h100-sxm --versus b200-sxm --prices analysts-2026 --json").code == 0
+    assert "GDDR7" in chipsim(book).err
+
+
 @pytest.mark.parametrize(
     ("command", "told"),
     [
         ("cost nothing", "unknown chip"),
         ("cost spad-h100 --prices spad-2024", "did you mean spad-2025"),
         ("cost mi210", "6 nm"),
+        ("cost spad-h100 --design-cost 5", "with --versus CHIP2"),
+        ("cost spad-h100 --versus spad-prefill", "'4 nm'; known: none"),
+        ("cost a100-sxm --versus spad-h100", "--design-cost: None is not allowed"),
+        ("cost a100-sxm --volume -1", "cost: volume: -1.0 is not allowed"),
+        ("cost a100-sxm --volume nan", "cost: volume: nan is not allowed"),
+        ("system spad-h100 --host nobody", "unknown host 'nobody'"),
+        ("system spad-h100 --machines 0", "machines: 0 is not allowed"),
+        ("system spad-h100 --context 4", "--model: None is not allowed"),
+        ("system spad-h100 --goodput -1", "goodput_rps: -1.0 is not allowed"),
+        ("system h100-sxm --prices street-2026", "ask for mixed"),
+        ("system mi300x --prices street-2026 --rent", "a price per hour"),
         (f"estimate decode --chip spad-h100 {DECODE} --power-cap 4x", "--power-cap: '4x'"),
         (f"estimate decode --chip spad-h100 {DECODE} --power-cap -5", "--power-cap"),
         (f"estimate decode --chip spad-h100 {DECODE} --power-cap 0", "a power above 0"),

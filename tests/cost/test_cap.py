@@ -73,6 +73,20 @@ def test_the_next_higher_clock_would_exceed_the_cap() -> None:
     assert model._at(round(found.clock * STEPS) + 1, BIG).power_w > 500
 
 
+def test_the_die_takes_the_square_of_its_supply_and_memory_does_not() -> None:
+    model = capped("spad-h100", 500, "ideal")
+    found = model.capped(BIG)
+    supply = model.energy.energies.voltage.supply(found.clock)
+    assert 0.7 < supply < 1.0
+    full = model.energy.operator(found.estimate).parts
+    for name in ("arithmetic", "sram", "l2"):
+        assert found.energy.parts[name] == pytest.approx(supply**2 * full[name])
+    assert found.energy.parts["arithmetic"] == pytest.approx(
+        supply**2 * 4096**3 * model.energy.mac_joules("fp16")
+    )
+    assert found.energy.parts["memory"] == pytest.approx(full["memory"])
+
+
 def test_energy_falls_with_the_clock_of_a_product() -> None:
     free, held = capped("spad-h100", 1e6, "ideal"), capped("spad-h100", 400, "ideal")
     # Arithmetic at (V / V0)^2 falls faster than what idles grows.

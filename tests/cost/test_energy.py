@@ -46,6 +46,16 @@ def test_the_parts_of_a_product() -> None:
     assert parts["idle"] == pytest.approx(MODEL.power.idle_w * found.latency_s)
 
 
+def test_each_operand_enters_at_its_own_edge_of_the_array() -> None:
+    # 16 rows and 32 columns: A, of two bytes, is used by all columns, B, of one, by all rows
+    found = TIMES.estimate(Gemm("x", 1024, 512, 256, 1, "bf16", "fp8", "bf16"))
+    asked = work(found, H100)
+    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(asked.macs * (2 / 32 + 1 / 16))
+    op = Attention("x", 1, 1, 1, 128, query=512, context=512, q_format="bf16", kv_format="fp8")
+    asked = work(TIMES.estimate(op), H100)
+    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(asked.macs * (2 / 32 + 1 / 16))
+
+
 def test_the_links_pay_for_both_ends() -> None:
     found = TIMES.estimate(AllReduce("x", 1e9, 8))
     parts = MODEL.operator(found).parts

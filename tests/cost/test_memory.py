@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,11 +73,12 @@ def test_bandwidth_capacity_edge_watts_area_and_cost_move_together(count: int) -
     chip = with_packages(H100, count)
     memory, one = memory_parts(chip), memory_parts(with_packages(H100, 1))
     assert (memory.channels, memory.packages, memory.counterfactual) == (count, count, "")
-    for name in ("watts", "edge_mm", "interfaces"):
-        assert getattr(memory, name) == pytest.approx(count * getattr(one, name))
+    assert memory.watts == pytest.approx(count * one.watts)
+    assert memory.interfaces == math.ceil(1.2 * count - 1e-9)  # one spare to five
+    assert memory.edge_mm == pytest.approx(memory.interfaces * 9.86)
     assert chip.memory.bandwidth == pytest.approx(count * 670.4e9)
     assert chip.memory.capacity == pytest.approx(count * 16 * GIB)
-    assert area_blocks(chip)["memory_phy"] == pytest.approx(count * 1.2 * 10.45)
+    assert area_blocks(chip)["memory_phy"] == pytest.approx(memory.interfaces * 10.45)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
@@ -119,7 +122,9 @@ def test_clamshell_doubles_capacity_only() -> None:
 
 def test_hbm_has_no_clamshell() -> None:
     sites = changed(H100.floorplan.memory, clamshell=True) if H100.floorplan else None
-    with pytest.raises(ConfigError, match="clamshell: 'HBM3' is not allowed"):
+    with pytest.raises(
+        ConfigError, match="clamshell: True is not allowed; allowed: false with HBM3"
+    ):
         memory_parts(with_plan(H100, memory=sites))
 
 
@@ -134,14 +139,60 @@ def test_packages_that_nobody_described_are_as_few_as_can_be(
     memory = memory_parts(with_memory(H100, technology, bandwidth, capacity))
     kind = memory.technology
     count = memory.packages
-    assert count == memory.channels == round(count)
     assert memory.package.bandwidth <= kind.bandwidth * 1.021
     assert memory.package.capacity <= kind.capacity * (1 + 1e-5)
-    if count > 1:
-        fewer = count - 1
-        assert bandwidth / fewer > kind.bandwidth * 1.019 or (
-            capacity / fewer > kind.capacity * (1 - 1e-5)
-        )
+    whole = count == memory.channels == round(count)
+    assert whole == (memory.counterfactual == "")
+    sizes = (kind.capacity, *kind.smaller)
+    assert any(0.92 < memory.package.capacity / size <= 1 + 1e-5 for size in sizes)
+    if whole and count > 1 and bandwidth / (count - 1) <= kind.bandwidth * 1.019:
+        fewer = capacity / (count - 1)
+        assert not any(0.931 < fewer / size <= 1 for size in sizes)
+
+
+@pytest.mark.parametrize(
+    ("technology", "gb_per_s", "gib", "packages", "each"),
+    [
+        ("HBM3", 3350, 80, 5, 16),  # an H100
+        ("HBM2", 900, 32, 4, 8),  # TPU v3
+        ("GDDR6X", 1008, 24, 12, 2),  # an RTX 4090
+        ("HBM3e", 7700, 180, 8, 24),  # a B200, of which 22.5 are offered
+    ],
+)
+def test_real_memories_are_found_to_be_what_they_are(
+    technology: str, gb_per_s: float, gib: float, packages: int, each: float
+) -> None:
+    memory = memory_parts(with_memory(H100, technology, gb_per_s * 1e9, gib * GIB))
+    assert (memory.channels, memory.packages) == (packages, packages)
+    assert memory.package.paid == each * GIB
+    assert memory.counterfactual == ""
+
+
+def test_a_part_of_a_package_that_nobody_described_is_a_counterfactual() -> None:
+    # 70 GiB are 4.4 stacks of 16 GiB; HBM3 is made of 16 and 24 GiB
+    plain = with_memory(H100, "HBM3", 3352e9, 70 * GIB)
+    assert "capacity of 2.917" in memory_parts(plain).counterfactual
+    base = with_memory(H100, "HBM3", 3352e9, 80 * GIB)
+    cut = base.scaled(memory_bandwidth=0.7)
+    told = chip_cost(cut, base=base).counterfactual
+    assert told.startswith("bandwidth of 3.5 stacks, capacity of 5: ")
+    assert chip_cost(with_packages(base, 3), base=base).counterfactual == ""
+    assert memory_parts(with_packages(base, 3), base).package.paid == 16 * GIB
+
+
+def test_fewer_interfaces_than_packages_are_refused() -> None:
+    assert H100.floorplan is not None
+    sites = changed(H100.floorplan.memory, interfaces=2)
+    with pytest.raises(ConfigError, match="interfaces: 2 is not allowed; allowed: at least 5"):
+        chip_cost(with_plan(H100, memory=sites))
+    with pytest.raises(ConfigError, match=r"interfaces: 5\.5 is not allowed"):
+        changed(H100.floorplan.memory, interfaces=5.5)
+
+
+@pytest.mark.parametrize("count", [2.5, "3", True, -1])
+def test_a_number_of_packages_is_whole(count: object) -> None:
+    with pytest.raises(ConfigError, match=r"packages: .* is not allowed; allowed: a whole"):
+        with_packages(H100, count)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,12 @@ def test_the_parts_of_the_paper() -> None:
     assert power("spad-prefill").parts["memory"] == pytest.approx(4.5e-12 * 8 * 2048e9)
 
 
+def test_a_supply_stays_above_the_threshold() -> None:
+    for floor in (0.3, 0.35):
+        with pytest.raises(ChipsimError, match="a threshold below the floor"):
+            Voltage.build("test", alpha=1.3, threshold=0.35, floor=floor)
+
+
 def test_idle_is_what_was_measured() -> None:
     # 80 W of an H200's 700, of which published.yaml takes the part
     assert power("h200-sxm").idle_w == pytest.approx(0.115 * 700)

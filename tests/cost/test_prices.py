@@ -177,6 +177,24 @@ def test_two_dies_of_a_package_are_two_dies() -> None:
     assert die.gross_dies == pytest.approx(math.pi * 150**2 / 800 - math.pi * 300 / 40)
 
 
+def test_each_die_of_a_package_has_its_share_of_the_cores() -> None:
+    # a B200's two dies, each with half of the cores and of the spare ones, by the binomial sum
+    book = with_yield("poisson", 0.001)
+    chip = Chip.load("b200-sxm")
+    cost = chip_cost(chip, book)
+    assert chip.floorplan is not None
+    assert chip.floorplan.cores is not None
+    cores, needed = round(chip.floorplan.cores / 2), chip.cores // 2
+    assert cores > needed
+    core = cost.blocks["cores"] / sum(cost.blocks.values()) * 800.0 / cores
+    good = math.exp(-core * 0.001)
+    enough = sum(
+        math.comb(cores, n) * good**n * (1 - good) ** (cores - n)
+        for n in range(needed, cores + 1)
+    )
+    assert cost.yield_ == pytest.approx(math.exp(-(800 - core * cores) * 0.001) * enough)
+
+
 def test_chiplets_of_two_processes_are_priced_apart() -> None:
     compute, io = chip_cost("mi300x", "analysts-2026").dies
     assert (compute.count, compute.process, io.count, io.process) == (8, "5 nm", 4, "6 nm")
@@ -195,6 +213,54 @@ def test_a_whole_chip_s_price_is_the_street_s() -> None:
     h100 = Chip.load("h100-sxm")
     with pytest.raises(ConfigError, match="prices whole chips"):
         chip_cost(h100.scaled(cores=0.5), "street-2026", base=h100)
+
+
+@pytest.mark.parametrize(
+    ("chip", "told"),
+    [
+        (
+            Chip.load("a100-sxm").scaled(cores=0.5),
+            "a chip with other cores, die_area, floorplan",
+        ),
+        (changed(Chip.load("a100-sxm"), cores=100), "a chip with other cores'"),
+        (changed(Chip.load("a100-sxm"), die_area=400.0), "a chip with other die_area'"),
+        (Chip.load("a100-sxm").scaled(memory_capacity=0.5), "a chip with other memory'"),
+    ],
+)
+def test_a_price_is_of_the_chip_and_not_of_its_name(chip: Chip, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        chip_cost(chip)
+    assert told in str(caught.value)
+    assert "the uncut a100-sxm: spad-2025 prices whole chips" in str(caught.value)
+
+
+def test_another_block_or_source_leaves_a_chip_the_same() -> None:
+    chip = changed(Chip.load("a100-sxm"), execution="ideal", source="mine")
+    assert chip_cost(chip).total == chip_cost("a100-sxm").total
+
+
+def test_a_chip_that_is_listed_keeps_its_area() -> None:
+    whole = chip_cost("h100-sxm", "street-2026").record()
+    parts = chip_cost("h100-sxm", "spad-2025").record()
+    for name in ("die_area_mm2", "blocks", "stated_area_mm2", "modelled_area_mm2"):
+        assert whole[name] == parts[name] != {}
+    for name in ("memory_packages", "edge_mm", "edge_available_mm"):
+        assert whole[name] == parts[name] > 0
+    assert whole["die_area_mm2"] == 814
+
+
+def test_ranges_stay_in_the_record() -> None:
+    cost = chip_cost("b200-sxm", "analysts-2026")
+    found = cost.record()
+    for name, part in (
+        ("die", cost.die),
+        ("memory", cost.memory),
+        ("packaging", cost.packaging),
+    ):
+        ends = found[f"{name}_cost_low_usd"], found[f"{name}_cost_high_usd"]
+        assert ends == (part.low, part.high)
+        assert ends[0] < found[f"{name}_cost_usd"] < ends[1]
+    assert found["memory_packages"] == 8
 
 
 def test_an_a100_counts_as_half_an_h100_for_spad() -> None:
@@ -256,6 +322,30 @@ def test_a_second_chip_that_saves_nothing_never_pays() -> None:
         break_even(prefill, street, Range.of(1e6))
 
 
+def test_break_even_is_of_one_book_and_without_design() -> None:
+    h100, other = chip_cost("h100-sxm"), chip_cost("h100-sxm", "analysts-2026")
+    with pytest.raises(ConfigError, match=r"prices: 'analysts-2026 of .*one book for both"):
+        break_even(other, h100, Range.of(1e6))
+    shared = chip_cost("h100-sxm", "analysts-2026", volume=1e6)
+    for pair in ((shared, other), (other, shared)):
+        with pytest.raises(
+            ConfigError, match=r"volume: 1000000.0 is not allowed; allowed: none"
+        ):
+            break_even(*pair, Range.of(1e6))
+
+
+@pytest.mark.parametrize("volume", [-1.0, 0.0, math.nan, math.inf])
+@pytest.mark.parametrize("chip", ["a100-sxm", "spad-h100"])  # listed, and added up
+def test_a_volume_is_a_number_above_nothing(chip: str, volume: float) -> None:
+    with pytest.raises(ConfigError, match=r"cost: volume: .* is not allowed"):
+        chip_cost(chip, volume=volume)
+
+
+def test_a_book_without_designs_has_none_to_name() -> None:
+    with pytest.raises(UnknownNameError, match=r"'4 nm'; known: none$"):
+        chip_cost("spad-h100", volume=1e6)
+
+
 def test_what_is_lost_in_packaging_takes_dies_and_memory_along() -> None:
     cost = chip_cost("b200-sxm", "analysts-2026")
     inside = cost.die.mid + cost.memory.mid + sum(
@@ -279,6 +369,17 @@ def test_what_is_lost_in_packaging_takes_dies_and_memory_along() -> None:
         ({"wafers": {"4 nm": {"price": 20000}}}, "wafers.4 nm.price: 20000 is not allowed"),
         ({"wafers": {"4 nm": {"price": "-1 USD"}}}, "wafers.4 nm.price.low: "),
         ({"wafers": {"4 nm": {"price": "9 USD/GiB"}}}, "wafers.4 nm.price: "),
+        ({"basis": "rental"}, "a basis of things that are bought, for wafers.4 nm; not rental"),
+        (
+            {"memory": {"HBM3": {"price": "9 USD/GiB", "basis": "rental"}}},
+            "things that are bought, for memory.HBM3; not rental",
+        ),
+        (
+            {"basis": "rental", "wafers": {}, "memory": {}},
+            "things that are bought, for chips.a100-sxm.price; not rental",
+        ),
+        ({"wafers": {"4 nm": {"price": "0 USD"}}}, "wafers.4 nm: "),
+        ({"wafers": {"4 nm": {"price": "0 USD"}}}, "a price above 0 USD"),
         ({"wafers": {}, "chips": {}}, "prices of wafers or of chips"),
         ({"memory": {"HBM3": {"price": {"low": "9 USD/GiB"}}}}, "memory.HBM3.price.mid: "),
         (
