@@ -165,7 +165,11 @@ class PerformanceModel:
         return self._searched(op, shape, how)
 
     def _latent(self, op: LatentAttention) -> Estimate:
-        """One row per token for all heads: multi-query attention that reads a row once."""
+        """One row per token for all heads: multi-query attention that reads a row once.
+
+        Sparse, the faster of two kernels: each query gathers its rows, or all rows are
+        read in order and those not picked are masked (DeepSeek-V3.2 does so where short).
+        """
         queries = float(op.batch) * op.query * op.heads * (op.latent + op.rotary)
         rows = float(op.batch) * op.keys
         how = conversion(
@@ -230,6 +234,9 @@ class PerformanceModel:
                 op.name or op.kind, "query", shape.query, f"at most {MOST_QUERIES}"
             )
         cost = attention_search(self._record, shape)
+        if shape.top_k > 0:
+            masked = attention_search(self._record, shape._replace(top_k=0))
+            cost = min(cost, masked, key=lambda cost: cost.latency)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)

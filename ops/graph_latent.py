@@ -2,8 +2,9 @@
 
 Expanded, the cached latents of the whole context become keys and values of every head
 again, each time a chunk needs them. Absorbed, queries move into the latent space and all
-heads share one row per token. Sparse attention is always absorbed, once the context is
-longer than what a query may read; its indexer scores every token first.
+heads share one row per token. Sparse attention is always absorbed and its indexer always
+scores every token first, at every length: so work adds up over chunks, and a step never
+gets cheaper where its context outgrows what a query may read.
 """
 
 from __future__ import annotations
@@ -33,10 +34,9 @@ def add_latent(b: Builder, mixer: Latent, source: str | None) -> str:
     mixed = []
     for index, part in enumerate(b.parts):
         suffix, picks = "_decode" if index else "", []
-        sparse = mixer.indexer is not None and part.segment.context > mixer.indexer.top_k
-        if mixer.indexer is not None and sparse:
+        if mixer.indexer is not None:
             picks = [_add_indexer(b, mixer.indexer, part, suffix, query, latent)]
-        if sparse or part.segment.kind == "decode":
+        if mixer.indexer is not None or part.segment.kind == "decode":
             made = _add_absorbed(b, mixer, part, suffix, query, latent, *picks)
         else:
             made = _add_expanded(b, mixer, part, suffix, query, latent)
@@ -111,7 +111,6 @@ def _add_absorbed(
     elif segment.kind == "prefill" and b.plan.cp > 1:
         after = (_add_gathered(b, mixer, part, suffix, *after),)
         context = part.spread
-    top_k = 0 if mixer.indexer is None else mixer.indexer.top_k
     operator = LatentAttention(
         f"{b.prefix}attention{suffix}",
         segment.batch,
@@ -120,7 +119,7 @@ def _add_absorbed(
         mixer.qk_rope_head_dim,
         part.query,
         context,
-        top_k if context > top_k else 0,
+        0 if mixer.indexer is None else mixer.indexer.top_k,
         b.activations,
         b.precision.kv,
         b.precision.rotary,

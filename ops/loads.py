@@ -156,13 +156,17 @@ def _probabilities(load: ExpertLoad, experts: int, top_k: int) -> list[float]:
 
 
 def _rank(drawn: list[float], tokens: int) -> RankLoad:
-    """Experts of one rank, those of like load (within a factor of 2) together."""
+    """Experts of one rank, those drawn about as often (within a factor of 2) together.
+
+    Who is together hangs on no count of tokens: with more of them every group has more
+    experts and more rows for each.
+    """
     groups: dict[int, list[float]] = {}
     for probability in drawn:
         if probability <= 0.0:
             continue
         touched, rows = _touched(probability, tokens), tokens * probability
-        group = groups.setdefault(math.frexp(rows / touched)[1], [0.0, 0.0])
+        group = groups.setdefault(math.frexp(probability)[1], [0.0, 0.0])
         group[0] += touched
         group[1] += rows
     return tuple(

@@ -231,3 +231,28 @@ def test_more_memory_never_holds_less(a: float, b: float, share: float, tp: int)
     for plan in (small, large):
         used = plan.weights_bytes_per_chip + (plan.kv_tokens or 0) * plan.kv_bytes_per_token
         assert used <= plan.usable_bytes or not plan.fits
+
+
+@pytest.mark.parametrize(
+    ("name", "experts", "weights"),
+    [
+        ("gpt-oss-120b", "mxfp4", "bf16"),
+        ("gpt-oss-20b", "mxfp4", "bf16"),
+        ("deepseek-v3", "fp8-block", "fp8-block"),
+        ("deepseek-v3.2", "fp8-block", "fp8-block"),
+        ("kimi-k2", "fp8-block", "fp8-block"),
+    ],
+)
+def test_models_have_the_formats_of_their_checkpoints(
+    name: str, experts: str, weights: str
+) -> None:
+    for own in (ModelSpec.load(name).precision.prefill, ModelSpec.load(name).precision.decode):
+        assert own is not None
+        assert own.weights_of("experts") == experts
+        assert own.weights == weights
+
+
+def test_gpt_oss_fits_one_h100_as_it_is_published() -> None:
+    own = GPT_OSS.precision.decode
+    assert own is not None
+    assert memory_plan(Chip.load("h100-sxm"), GPT_OSS, Parallelism(), own).fits

@@ -58,10 +58,9 @@ def test_a_step_is_never_faster_with_more_to_do(name: str) -> None:
         "prompt": [Phase.prefill(1, p) for p in (1, 64, 500, 2048, 5000)],
         "decodes": [Phase.mixed(256, 100, b, 1000) for b in (1, 8, 64)],
     }
-    if name == "deepseek-v3.2":
-        # Longer than what a query may read, attention changes its form: it may gain.
-        times["context"] = times["context"][:4]
-        times["prompt"] = times["prompt"][:4]
+    times["prefix"] = [Phase.prefill(1, 1, p) for p in (0, 127, 2000, 2048, 3000, 9000)]
+    times["beside"] = [Phase.mixed(64, p, 4, 2000) for p in (0, 1984, 1985, 3000)]
+    times["decode_context"] = [Phase.mixed(64, 9, 4, c) for c in (1, 128, 2047, 2049, 3000)]
     for steps in times.values():
         seconds = [model.estimate(step).latency_s for step in steps]
         assert seconds == sorted(seconds)
@@ -116,6 +115,29 @@ def test_time_to_read_a_latent_does_not_fall_with_tp() -> None:
     assert one.lower_bound_s >= eight.lower_bound_s >= cached / 4.8e12
     split = row(phases("deepseek-v3", "tp=8,dcp=8").estimate(phase), "moe.attention").estimate
     assert split.memory_bytes < cached / 8 * 1.3
+
+
+@pytest.mark.parametrize("plan", ["tp=8,ep=8", "cp=8"])
+def test_sparse_attention_never_gains_from_a_longer_prefix(plan: str) -> None:
+    model = PhaseModel("h200-sxm", "deepseek-v3.2", plan, precision="fp8", check_memory=False)
+    for prompt in (1, 200):
+        steps = [Phase.prefill(1, prompt, p) for p in (0, 1900, 2000, 2047, 2048, 3000, 9000)]
+        seconds = [model.estimate(step).latency_s for step in steps]
+        assert seconds == sorted(seconds)
+
+
+def test_sparse_attention_reads_in_order_or_gathers_whichever_is_faster() -> None:
+    """Many queries share the rows of a short context; of a long one each reads its own."""
+    picked, dense = (
+        H200.estimate(LatentAttention("a", 1, 16, 512, 64, 1000, 2000, top_k))
+        for top_k in (2048, 0)
+    )
+    assert (picked.latency_s, picked.flops) == (dense.latency_s, dense.flops)
+    picked, dense = (
+        H200.estimate(LatentAttention("a", 1, 128, 512, 64, 1000, 60_000, top_k))
+        for top_k in (2048, 0)
+    )
+    assert picked.latency_s < dense.latency_s / 2
 
 
 def test_a_window_makes_a_long_context_cheap() -> None:

@@ -44,6 +44,11 @@ class Architecture(Spec):
     """Projections with a bias, by the key that says so (``always``: no key does)."""
     refusing_keys: dict[str, str] = Field(default_factory=dict)
     """Keys that, when they hold anything but zero or null, name what is not modelled."""
+    requires: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Keys that a configuration must have, by the key that says so (``always``: no key
+    does); ``a|b``: one of them."""
+    keys: dict[str, str] = Field(default_factory=dict)
+    """Names that the architecture gives to things, where they are not the commonest."""
     intermediate_ratio: int | None = None
     """Width of the MLP over the hidden size where no key gives it."""
     qk_norm: Literal["none", "head", "width", "unscaled"] = "none"
@@ -105,7 +110,7 @@ def _resolved(model_type: str) -> dict[str, Any]:
     if like is None:
         return traits
     base = _resolved(like)
-    for key in ("defaults", "biases"):
+    for key in ("defaults", "biases", "keys"):
         if key in base and key in traits:
             traits[key] = {**base[key], **traits[key]}
     return {**base, **traits}

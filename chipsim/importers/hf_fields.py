@@ -34,15 +34,22 @@ class Fields:
         Path of the language model inside it (``text_config``, or empty).
     defaults : mapping
         Values of the keys that published files of the architecture leave out.
+    names : mapping
+        What the architecture calls a thing that its file lacks.
     """
 
     def __init__(
-        self, document: Document, prefix: str = "", defaults: Mapping[str, Any] | None = None
+        self,
+        document: Document,
+        prefix: str = "",
+        defaults: Mapping[str, Any] | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         self.file = document.name
         self._document = document
         self._prefix = prefix
         self._defaults = defaults or {}
+        self._names = names or {}
 
     def path(self, key: str) -> str:
         """Where a key stands in the file."""
@@ -66,7 +73,20 @@ class Fields:
                 raise self.wrong(key, value, f"as {found[0][0]}: {found[0][1]!r}")
         if found or written:
             return (found or written)[0]
-        return aliases[0], self._default(name)
+        return self._names.get(name, aliases[0]), self._default(name)
+
+    def written(self, name: str) -> bool:
+        """Whether one of a thing's keys is in the file, be it null."""
+        return any(self._values(key) for key in ALIASES.get(name, (name,)))
+
+    def meaning(self, key: str) -> str:
+        """The thing that a key names; the key itself where it has no other names."""
+        return next((name for name, keys in ALIASES.items() if key in keys), key)
+
+    def keys(self) -> list[str]:
+        """Every key of the language model's configuration."""
+        values = self._document.get(self._prefix) if self._prefix else self._document.content
+        return list(values)
 
     def _values(self, key: str) -> list[Any]:
         outer = [key] if key in OUTER else []

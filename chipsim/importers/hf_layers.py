@@ -190,6 +190,9 @@ def _moe_lists(fields: Fields, layers: int) -> list[bool] | None:
 
 def _moe_from_first(fields: Fields, layers: int) -> list[bool] | None:
     first = fields.maybe("dense_first", MOST_LAYERS, 0)
+    if first is not None and first > layers:
+        key, value = fields.find("dense_first")
+        raise fields.wrong(key, value, f"at most the {layers} layers")
     if first is None and not fields.has("moe_layer_freq"):
         return None
     every = fields.maybe("moe_layer_freq", MOST_LAYERS) or 1

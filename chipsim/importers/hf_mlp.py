@@ -77,13 +77,15 @@ def expert_part(fields: Fields, traits: Architecture) -> dict[str, Any]:
     """
     experts = expert_count(fields)
     top_k = fields.uniform("top_k")
+    if top_k is None and not traits.requires:  # a known family has a key of its own
+        top_k = fields.uniform("bare_top_k")
     if top_k is None:
         raise fields.wrong(fields.find("top_k")[0], None, "the key is required")
     if top_k > experts:
         raise fields.wrong(fields.find("top_k")[0], top_k, f"at most the {experts} experts")
     width = fields.uniform("expert_width")
     if width is None:
-        width = fields.whole("intermediate")
+        width = fields.whole("expert_width" if traits.single_parts else "intermediate")
     part: dict[str, Any] = {
         "kind": "moe",
         "experts": experts,

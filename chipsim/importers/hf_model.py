@@ -15,6 +15,7 @@ from chipsim.importers.hf_kinds import Mlp, layer_fields
 from chipsim.importers.hf_layers import MIXERS, attention_kinds, expert_layers, single_blocks
 from chipsim.importers.hf_mlp import activation, dense_width, expert_count, expert_part
 from chipsim.importers.hf_quantization import Hint, name_doubts, precision_hint
+from chipsim.importers.hf_required import check_keys
 from chipsim.importers.hf_source import (
     find_architecture,
     language_model,
@@ -78,12 +79,13 @@ def import_huggingface(path: str | Path) -> Imported:
     prefix = language_model(document)
     name, traits, unknown = find_architecture(document, prefix)
     _refuse(document, traits, name)
-    fields = Fields(document, prefix, traits.defaults)
+    fields = Fields(document, prefix, traits.defaults, traits.keys)
     warnings = []
     if unknown:
         traits = _guessed(fields, traits)
         shape = "gated" if traits.gated else "plain"
         warnings.append(f"unknown architecture {name}: read as a dense decoder, MLP {shape}")
+    check_keys(fields, traits, unknown=unknown)
     hint = precision_hint(fields, quantization_beside(file))
     model = _model(fields, traits, model_name(file), name, hint)
     warnings += _remarks(document, fields, traits) + hint.warnings
@@ -101,14 +103,7 @@ def _guessed(fields: Fields, traits: Architecture) -> Architecture:
     return traits.model_copy(update={"gated": activation(fields, traits) == "silu"})
 
 
-def _refuse_keys(fields: Fields, traits: Architecture) -> None:
-    reasons = {
-        "is_encoder_decoder": "encoder-decoders are not modelled",
-        **traits.refusing_keys,
-    }
-    for key, reason in reasons.items():
-        if fields.raw(key):
-            raise fields.wrong(key, fields.raw(key), f"none: {reason}")
+def _refuse_projected(fields: Fields) -> None:
     width, hidden = fields.maybe("word_embed_proj_dim"), fields.whole("hidden")
     if width not in {None, hidden}:
         allowed = f"{hidden}, the hidden size: projected embeddings are not modelled"
@@ -118,7 +113,7 @@ def _refuse_keys(fields: Fields, traits: Architecture) -> None:
 def _model(
     fields: Fields, traits: Architecture, name: str, architecture_name: str, hint: Hint
 ) -> ModelSpec:
-    _refuse_keys(fields, traits)
+    _refuse_projected(fields)
     layers = _layer_count(fields)
     sizes = head_sizes(fields)
     content: dict[str, Any] = {
@@ -180,6 +175,8 @@ def _layers(
         return mixers(fields, traits, kinds, sizes), mlps
     kinds = attention_kinds(fields, layers)
     marks = [False] * layers if experts is None else expert_layers(fields, layers)
+    if experts is not None and not all(marks) and dense_width(fields, traits) is None:
+        raise fields.wrong(fields.find("intermediate")[0], None, "the key is required")
     return mixers(fields, traits, kinds, sizes), [experts if mark else dense for mark in marks]
 
 

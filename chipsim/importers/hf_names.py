@@ -50,8 +50,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "moe_top_k",
         "moe_k",
         "top_k_experts",
+        "num_selected_experts",
         "ffn_config.moe_top_k",
     ),
+    "bare_top_k": ("top_k",),  # of experts, or of sampling in other files
     "expert_width": (
         "moe_intermediate_size",
         "expert_ffn_hidden_size",

@@ -19,6 +19,9 @@ NESTED = (
     "language_config",
     "thinker_config.text_config",
     "text_model_config",
+    "language_model_config.text_config",
+    "language_model_config",
+    "thinker_config",
 )
 """Where a configuration of several towers keeps its language model."""
 

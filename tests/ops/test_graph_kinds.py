@@ -157,14 +157,17 @@ def test_sparse_attention_reads_few_rows_and_its_indexer_all_keys() -> None:
     assert scores.flops == 4 * 2 * 64 * 128 * 100_000
 
 
-def test_sparse_attention_of_a_short_context_is_dense() -> None:
-    for phase in (Phase.decode(4, 2048), Phase.prefill(1, 2048)):
-        sparse, dense = (operators(layer_graph(m, phase)) for m in (V32, V3))
-        assert "index_scores" not in sparse
-        assert sparse["attention"] == dense["attention"]
-    long = operators(layer_graph(V32, Phase.prefill(1, 100, prefix=10_000)))
-    assert "latent_up" not in long
+def test_sparse_attention_has_one_form_at_every_length() -> None:
+    """Below what a query may read it reads all that it sees, by the same operators."""
+    short, long = (
+        operators(layer_graph(V32, phase))
+        for phase in (Phase.prefill(1, 100, 1948), Phase.prefill(1, 100, 10_000))
+    )
+    assert list(short) == list(long)
+    assert "latent_up" not in short
+    assert short["attention"].pairs == 100 * 1948 + 100 * 101 // 2
     assert long["attention"].pairs == 100 * 2048
+    assert short["attention"].keys == 2048
 
 
 def test_windowed_layers_are_bounded_and_the_others_not() -> None:

@@ -13,7 +13,7 @@ from chipsim.errors import ConfigError
 from chipsim.ops.graph import Phase, layer_graph, phase_graph
 from chipsim.ops.loads import distinct_experts
 from chipsim.ops.model import ModelSpec
-from chipsim.ops.operators import Attention, Gemm, GroupedGemm, Indexer, LatentAttention
+from chipsim.ops.operators import Attention, Gemm, GroupedGemm
 from chipsim.ops.plan import Parallelism
 from tests.ops.test_parts import MLA, MOE, SSM, small
 
@@ -59,11 +59,23 @@ def test_chunks_add_up_to_the_whole(name: str, prompt: int, cuts: int, prefix: i
     assert sum(everything(part, "bytes") for part in parts) >= everything(whole, "bytes")
 
 
-def test_chunks_of_sparse_attention_add_up_too() -> None:
-    whole = phase_graph(V32, Phase.prefill(1, 9000, 3000))
-    parts = [phase_graph(V32, phase) for phase in Phase.chunks(1, 9000, 1000, 3000)]
-    for kind in (Indexer, LatentAttention):
-        assert sum(total(part, kind) for part in parts) == total(whole, kind)
+@pytest.mark.parametrize("name", ["deepseek-v3.2", "glm-5"])
+@pytest.mark.parametrize(
+    ("prompt", "chunk", "prefix"),
+    [(9000, 1000, 3000), (8192, 2048, 0), (5000, 999, 0), (2049, 1, 0)],
+)
+def test_chunks_of_sparse_attention_add_up_too(
+    name: str, prompt: int, chunk: int, prefix: int
+) -> None:
+    spec = ModelSpec.load(name)
+    whole = layer_graph(spec, Phase.prefill(1, prompt, prefix))
+    names = [key for key, data in whole.nodes.items() if data["group"] == "attention"]
+    sums = dict.fromkeys([*names, "index_query", "index_scores", "index_top_k"], 0.0)
+    for phase in Phase.chunks(1, prompt, chunk, prefix):
+        part = operators(layer_graph(spec, phase))
+        for key in sums:
+            sums[key] += part[key].flops
+    assert sums == {key: operators(whole)[key].flops for key in sums}
 
 
 def test_chunks_expand_the_prefix_again_and_read_more_experts() -> None:
@@ -173,8 +185,8 @@ def test_work_never_falls_with_batch_or_context(
 
     fields = {f: getattr(phase, f) for f in ("kind", "batch", "query", "context", "draft",
                                              "decodes", "decode_context")}  # fmt: skip
-    grow = ["batch"] if name == "sparse" else ["batch", "context"]
-    grow += ["decodes"] if phase.kind == "mixed" else []
+    grow = ["batch", "context"]
+    grow += ["decodes", "decode_context"] if phase.kind == "mixed" else []
     for field in grow:
         more = work(Phase(**(fields | {field: fields[field] + 1})))
         for before, after in zip(work(phase), more, strict=True):

@@ -115,6 +115,22 @@ def test_more_tokens_are_never_less_of_anything(
         assert touched(whole[0]) <= min(experts, tokens * top_k) * (1 + 1e-12)
 
 
+@given(
+    st.integers(2, 400), st.integers(1, 8), st.integers(1, 60_000), st.integers(1, 500),
+    st.floats(0, 4),
+)  # fmt: skip
+def test_every_group_grows_with_the_tokens(
+    experts: int, top_k: int, tokens: int, more: int, exponent: float
+) -> None:
+    load = ExpertLoad(kind="zipf", exponent=exponent)
+    (before,), (after,) = (
+        rank_loads(experts, min(top_k, experts), t, 1, load) for t in (tokens, tokens + more)
+    )
+    for less, grown in zip(before, after, strict=True):
+        assert grown.experts >= less.experts * (1 - 1e-12)
+        assert grown.rows >= less.rows * (1 - 1e-12)
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "exponent"), [("uniform", "uniform", 0), (" zipf = 1.1 ", "zipf", 1.1)]
 )

@@ -33,6 +33,9 @@ EXACT = {
     "falcon-7b": 6_921_720_704,
     "falcon-40b": 41_303_293_952,
     "gpt2-xl": 1_557_611_200,
+    "qwen2.5-7b": 7_615_616_512,
+    "qwen2.5-72b": 72_706_203_648,
+    "gemma-2-9b": 9_241_705_984,
 }
 
 CARDS = {
@@ -53,6 +56,12 @@ CARDS = {
 @pytest.mark.parametrize("name", EXACT)
 def test_parameters_to_the_last(name: str) -> None:
     assert ModelSpec.load(name).parameters == EXACT[name]
+
+
+def test_a_hybrid_has_the_size_of_its_name() -> None:
+    hybrid = ModelSpec.load("qwen3.5-35b-a3b")
+    assert hybrid.parameters / 1e9 == pytest.approx(35, rel=0.02)
+    assert 3e9 < hybrid.active_parameters < 3.5e9
 
 
 @pytest.mark.parametrize("name", CARDS)
