@@ -409,7 +409,7 @@ def test_a_bad_book_is_one_line_with_its_field(
         (changed(H100, process="7 nm"), SPAD, "unknown process in price book spad-2025 '7 nm'"),
         (changed(H100, die_area=None, floorplan=None), SPAD, "die_area: None is not allowed"),
         (changed(H100, die_area=None, process="16 nm"), SPAD, "unknown process '16 nm'"),
-        (H100, "spad-2024", "unknown price 'spad-2024'; did you mean spad-2025"),
+        (H100, "spad-2024", "unknown price book 'spad-2024'; did you mean spad-2025"),
         (H100, with_yield("poisson", 1.0, harvest=False), "no die works"),
         (
             H100,
