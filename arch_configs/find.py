@@ -11,6 +11,9 @@ from chipsim.errors import ChipsimError, ConfigError, UnknownNameError
 
 LIBRARY = Path(__file__).parent
 
+KINDS = {"prices": "price book", "energies": "energies", "memories": "memory"}
+"""One of a folder, where that is not the folder's name without its last letter."""
+
 
 def names(kind: str) -> list[str]:
     """Names in one folder of the library, sorted.
@@ -40,7 +43,7 @@ def locate(kind: str, name: str) -> Path:
         return path
     path = LIBRARY / kind / f"{name}.yaml"
     if name not in names(kind):
-        raise UnknownNameError(kind.removesuffix("s"), name, names(kind))
+        raise UnknownNameError(KINDS.get(kind, kind.removesuffix("s")), name, names(kind))
     return path
 
 

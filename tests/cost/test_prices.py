@@ -179,7 +179,7 @@ def test_two_dies_of_a_package_are_two_dies() -> None:
 
 def test_each_die_of_a_package_has_its_share_of_the_cores() -> None:
     # a B200's two dies, each with half of the cores and of the spare ones, by the binomial sum
-    book = with_yield("poisson", 0.001)
+    book = with_yield("poisson", 0.01)
     chip = Chip.load("b200-sxm")
     cost = chip_cost(chip, book)
     assert chip.floorplan is not None
@@ -187,12 +187,12 @@ def test_each_die_of_a_package_has_its_share_of_the_cores() -> None:
     cores, needed = round(chip.floorplan.cores / 2), chip.cores // 2
     assert cores > needed
     core = cost.blocks["cores"] / sum(cost.blocks.values()) * 800.0 / cores
-    good = math.exp(-core * 0.001)
+    good = math.exp(-core * 0.01)
     enough = sum(
         math.comb(cores, n) * good**n * (1 - good) ** (cores - n)
         for n in range(needed, cores + 1)
     )
-    assert cost.yield_ == pytest.approx(math.exp(-(800 - core * cores) * 0.001) * enough)
+    assert cost.yield_ == pytest.approx(math.exp(-(800 - core * cores) * 0.01) * enough)
 
 
 def test_chiplets_of_two_processes_are_priced_apart() -> None:
@@ -409,7 +409,7 @@ def test_a_bad_book_is_one_line_with_its_field(
         (changed(H100, process="7 nm"), SPAD, "unknown process in price book spad-2025 '7 nm'"),
         (changed(H100, die_area=None, floorplan=None), SPAD, "die_area: None is not allowed"),
         (changed(H100, die_area=None, process="16 nm"), SPAD, "unknown process '16 nm'"),
-        (H100, "spad-2024", "unknown price 'spad-2024'; did you mean spad-2025"),
+        (H100, "spad-2024", "unknown price book 'spad-2024'; did you mean spad-2025"),
         (H100, with_yield("poisson", 1.0, harvest=False), "no die works"),
         (
             H100,
