@@ -227,6 +227,9 @@ def _stage(
     stored: Counter[str] = Counter()
     for module, count in parameters.items():
         stored[precision.weights_of(module)] += count
+    if first and model.encoder is not None:  # it runs before prefill, by the first layers
+        parts = module_parameters(model.encoder_model, plan.shares, embedding=False, head=False)
+        stored[precision.weights] += sum(parts.values())
     weights = sum(count * get_format(name).bytes for name, count in stored.items())
     rows, state = _cache(layers.items(), plan, precision)
     return StageMemory(weights, tuple(sorted(rows.items())), state)
@@ -254,13 +257,27 @@ def memory_notes(model: ModelSpec, plan: Parallelism, precision: Precision) -> l
     Cached rows that stand on several tp chips are read whole by each, so neither memory nor
     the time to read them falls with tp; with context parallelism they do.
     """
+    notes = _other_checkpoint(model, plan, precision)
     copies = cache_copies(model, plan.tp) // plan.dcp
     if copies <= 1:
-        return []
+        return notes
     split = plan.model_copy(update={"dcp": plan.dcp * copies})
     now, then = (kv_bytes_per_chip(model, each, precision) for each in (plan, split))
     whole_rows = f"{copies} chips hold each cached row whole ({now:.0f} B per token and chip)"
-    return [f"{whole_rows}; {split.text} splits the tokens over them ({then:.0f} B)"]
+    return [*notes, f"{whole_rows}; {split.text} splits the tokens over them ({then:.0f} B)"]
+
+
+def _other_checkpoint(model: ModelSpec, plan: Parallelism, precision: Precision) -> list[str]:
+    """The weights of the other phase, where the model has formats of its own for each."""
+    both = {"prefill": model.precision.prefill, "decode": model.precision.decode}
+    if precision not in both.values():
+        return []
+    here = weights_bytes_per_chip(model, plan, precision)
+    return [
+        f"{kind} has a checkpoint of its own, {other.weights}: {_gb(size)} of weights a chip"
+        for kind, other in both.items()
+        if other is not None and (size := weights_bytes_per_chip(model, plan, other)) != here
+    ]
 
 
 def weights_bytes_per_chip(model: ModelSpec, plan: Parallelism, precision: Precision) -> float:

@@ -62,4 +62,37 @@ def _one_line(error: ValidationError, where: str) -> ConfigError:
         return ConfigError(where, field, first["input"], "no such key; check its spelling")
     if kind == "missing":
         return ConfigError(where, field, None, "the key is required")
-    return ConfigError(where, field, first["input"], message.removeprefix("Value error, "))
+    return ConfigError(
+        where, field, first["input"], _allowed(kind, message, first.get("ctx", {}))
+    )
+
+
+_SHOULD_BE = "Input should be "
+_SIGNS = {
+    "greater_than_equal": "{ge} or more",
+    "greater_than": "above {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "below {lt}",
+    "literal_error": "{expected}",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "a text",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+"""What is allowed where a check of pydantic fails, in our words."""
+
+
+def _allowed(kind: str, message: str, context: Mapping[str, Any]) -> str:
+    if kind in _SIGNS:
+        return _SIGNS[kind].format(**context)
+    return message.removeprefix("Value error, ").removeprefix(_SHOULD_BE)

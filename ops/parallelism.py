@@ -53,11 +53,24 @@ def check(model: ModelSpec, plan: Parallelism) -> None:
 def _refuse(
     model: ModelSpec, plan: Parallelism, key: str, sizes: str, allowed: Sequence[int]
 ) -> None:
-    text = ", ".join(map(str, allowed)) or "none, with so many chips"
+    text = ", ".join(map(str, allowed)) or f"none; {_near_chips(model, plan)}"
     raise InfeasibleError(
         f"plan: {key}: {getattr(plan, key)} is not allowed for {model.name} ({sizes}); "
         f"allowed: {text}"
     )
+
+
+def _near_chips(model: ModelSpec, plan: Parallelism) -> str:
+    """The next numbers of chips, down and up, that the experts can be spread over."""
+    chips = plan.stage_chips
+    sides = (range(chips - 1, 0, -1), range(chips + 1, 2 * chips + 1))
+    found = (next((n for n in side if allowed_ep(model, n)), None) for side in sides)
+    each = [
+        f"{number} chips with ep={'|'.join(map(str, allowed_ep(model, number)))}"
+        for number in found
+        if number is not None
+    ]
+    return f"tp x cp x dp of {' or '.join(each)}"
 
 
 @functools.lru_cache(maxsize=256)

@@ -59,13 +59,14 @@ class Precision(Spec):
         """Read ``"bf16"`` or ``"weights=fp8,activations=bf16,kv=fp8"``.
 
         One name sets weights, activations and KV (a weight-only format the weights
-        alone); parts that a list leaves out keep their defaults.
+        alone); parts that a list leaves out keep their defaults. Capitals do not matter.
 
         Raises
         ------
         ConfigError
             An unknown format or part, or a part named twice.
         """
+        text = text.lower()
         if "=" in text:
             parts: dict[str, Any] = {**read_pairs("precision", text, list(cls.model_fields))}
             return cls.build("precision", **parts)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chipsim.chip import Chip
 from chipsim.errors import ConfigError, InfeasibleError
-from chipsim.memory import check_fits, memory_plan
+from chipsim.memory import check_fits, memory_notes, memory_plan
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
 from chipsim.ops.precision import Precision
@@ -256,3 +256,25 @@ def test_gpt_oss_fits_one_h100_as_it_is_published() -> None:
     own = GPT_OSS.precision.decode
     assert own is not None
     assert memory_plan(Chip.load("h100-sxm"), GPT_OSS, Parallelism(), own).fits
+
+
+def test_an_encoder_takes_memory() -> None:
+    tower = {"layers": 2, "hidden": 256, "heads": 4, "intermediate": 1024, "tokens": 64,
+             "outputs": 16}  # fmt: skip
+    plain = llama(4, 1024, 16, kv_heads=4, intermediate=4096)
+    both = llama(4, 1024, 16, kv_heads=4, intermediate=4096, encoder=tower)
+    sizes = [memory_plan(chip(80), m, Parallelism(), FP16).stages[0] for m in (plain, both)]
+    extra = sizes[1].weights_bytes - sizes[0].weights_bytes
+    matrices = 2 * (4 * 256 * 256 + 2 * 256 * 1024)
+    assert 2 * matrices < extra < 2 * 1.02 * matrices
+
+
+def test_the_checkpoint_of_the_other_phase_is_told() -> None:
+    formats = {"prefill": {"weights": "fp8"}, "decode": {"weights": "bf16"}}
+    model = llama(4, 1024, 16, kv_heads=4, intermediate=4096, precision=formats)
+    own = model.precision.decode
+    assert own is not None
+    notes = memory_notes(model, Parallelism(), own)
+    assert len(notes) == 1
+    assert notes[0].startswith("prefill has a checkpoint of its own, fp8: 0.")
+    assert not memory_notes(model, Parallelism(), FP16)

@@ -10,14 +10,17 @@ import typer
 from chipsim.cli.options import (
     AsJson,
     ChipName,
+    Draft,
     ExecutionName,
     Formats,
     LayersOnly,
+    Load,
     MaybeFormats,
     ModelName,
     Plan,
     PowerCap,
     Tp,
+    read_load,
     read_plan,
     read_power,
 )
@@ -238,6 +241,7 @@ def prefill(
     ] = 0,
     tp: Tp = None,
     plan: Plan = None,
+    load: Load = None,
     formats: MaybeFormats = None,
     execution: ExecutionName = None,
     layers_only: LayersOnly = False,
@@ -250,7 +254,12 @@ def prefill(
     phase = Phase.prefill(batch, prompt, prefix)
     arguments = (chip, model, read_plan(tp, plan), execution, formats)
     _answer_phase(
-        phase, *arguments, layers_only=layers_only, power_cap=power_cap, as_json=as_json
+        phase,
+        *arguments,
+        load=load,
+        layers_only=layers_only,
+        power_cap=power_cap,
+        as_json=as_json,
     )
 
 
@@ -262,8 +271,10 @@ def decode(
         typer.Option("--context", metavar="N", help="Tokens attended to: prompt + generated."),
     ],
     batch: Batch = 1,
+    draft: Draft = 0,
     tp: Tp = None,
     plan: Plan = None,
+    load: Load = None,
     formats: MaybeFormats = None,
     execution: ExecutionName = None,
     layers_only: LayersOnly = False,
@@ -273,10 +284,82 @@ def decode(
     """One token of each sequence of a batch."""
     from chipsim.ops.phase import Phase
 
-    phase = Phase.decode(batch, context)
+    phase = Phase.decode(batch, context, draft)
     arguments = (chip, model, read_plan(tp, plan), execution, formats)
     _answer_phase(
-        phase, *arguments, layers_only=layers_only, power_cap=power_cap, as_json=as_json
+        phase,
+        *arguments,
+        load=load,
+        layers_only=layers_only,
+        power_cap=power_cap,
+        as_json=as_json,
+    )
+
+
+def mixed(
+    chip: ChipName,
+    model: ModelName,
+    chunk: Annotated[int, typer.Option("--chunk", metavar="N", help="New prompt tokens.")],
+    decodes: Annotated[
+        int, typer.Option("--decodes", metavar="N", help="Sequences that decode beside it.")
+    ],
+    context: Annotated[int, typer.Option("--context", metavar="N", help="Tokens of each.")],
+    batch: Annotated[int, typer.Option("--batch", metavar="B", help="Prompts.")] = 1,
+    prefix: Annotated[
+        int, typer.Option("--prefix", metavar="N", help="Cached tokens before the chunk.")
+    ] = 0,
+    tp: Tp = None,
+    plan: Plan = None,
+    load: Load = None,
+    formats: MaybeFormats = None,
+    execution: ExecutionName = None,
+    layers_only: LayersOnly = False,
+    power_cap: PowerCap = None,
+    as_json: AsJson = False,
+) -> None:
+    """A chunk of prompts and a decode batch in one step."""
+    from chipsim.ops.phase import Phase
+
+    phase = Phase.mixed(chunk, prefix, decodes, context, batch)
+    arguments = (chip, model, read_plan(tp, plan), execution, formats)
+    _answer_phase(
+        phase,
+        *arguments,
+        load=load,
+        layers_only=layers_only,
+        power_cap=power_cap,
+        as_json=as_json,
+    )
+
+
+def encode(
+    chip: ChipName,
+    model: ModelName,
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--tokens", metavar="N", help="Of one input; the encoder's own unless given."
+        ),
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", metavar="B", help="Inputs.")] = 1,
+    tp: Tp = None,
+    plan: Plan = None,
+    formats: MaybeFormats = None,
+    execution: ExecutionName = None,
+    power_cap: PowerCap = None,
+    as_json: AsJson = False,
+) -> None:
+    """Inputs through the encoder of a model, before prefill."""
+    from chipsim.ops.model import ModelSpec
+    from chipsim.ops.phase import Phase
+
+    tower = ModelSpec.load(model).encoder
+    if tower is None:
+        raise ConfigError(model, "encoder", None, "a model with an encoder")
+    phase = Phase.encode(batch, tower.tokens if tokens is None else tokens)
+    arguments = (chip, model, read_plan(tp, plan), execution, formats)
+    _answer_phase(
+        phase, *arguments, load=None, layers_only=True, power_cap=power_cap, as_json=as_json
     )
 
 
@@ -298,6 +381,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     },
     "prefill": prefill,
     "decode": decode,
+    "mixed": mixed,
+    "encode": encode,
 }
 
 
@@ -376,6 +461,7 @@ def _answer_phase(
     execution: str | None,
     formats: str | None,
     *,
+    load: str | None,
     layers_only: bool,
     power_cap: str | None,
     as_json: bool,
@@ -384,7 +470,14 @@ def _answer_phase(
     from chipsim.present.records import phase_record
 
     performance = _model(chip, execution, power_cap)
-    phases = PhaseModel(performance, model, plan, precision=formats, layers_only=layers_only)
+    phases = PhaseModel(
+        performance,
+        model,
+        plan,
+        precision=formats,
+        load=read_load(load),
+        layers_only=layers_only,
+    )
     estimate = phases.estimate(phase)
     joules = _joules(performance)
     record = phase_record(estimate, phases.precision_of(phase), joules, layers_only=layers_only)

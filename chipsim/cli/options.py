@@ -9,6 +9,7 @@ import typer
 from chipsim.errors import ChipsimError, ConfigError
 
 if TYPE_CHECKING:
+    from chipsim.ops.loads import ExpertLoad
     from chipsim.ops.model import ModelSpec
     from chipsim.ops.parallelism import Parallelism
     from chipsim.ops.parts import PhaseName
@@ -51,6 +52,17 @@ Tp = Annotated[
 Plan = Annotated[
     str | None,
     typer.Option("--plan", metavar="tp=8,ep=8", help="Degrees tp, pp, ep, dp, cp, dcp."),
+]
+Load = Annotated[
+    str | None,
+    typer.Option(
+        "--load",
+        metavar="LOAD",
+        help="Tokens over experts: uniform, zipf=0.8, or a file of tokens per expert.",
+    ),
+]
+Draft = Annotated[
+    int, typer.Option("--draft", metavar="N", help="Drafted tokens that a decode step checks.")
 ]
 LayersOnly = Annotated[
     bool, typer.Option("--layers-only", help="Leave embedding and LM head out.")
@@ -105,6 +117,27 @@ def read_plan(tp: int | None, plan: str | None) -> Parallelism:
     return Parallelism.parse(plan)
 
 
+def read_load(text: str | None) -> ExpertLoad | None:
+    """The load of ``--load``: its words, or a file with a number of tokens per expert."""
+    from pathlib import Path
+
+    from chipsim.ops.loads import ExpertLoad
+
+    if text is None:
+        return None
+    if not Path(text).is_file():
+        if "=" in text or text == "uniform":
+            return ExpertLoad.parse(text)
+        raise ConfigError("--load", "", text, "uniform, zipf=EXPONENT, or a file that exists")
+    try:
+        words = Path(text).read_text(encoding="utf-8").strip("[] \n").replace(",", " ").split()
+        tokens = tuple(float(word) for word in words)
+    except (ValueError, OSError):
+        allowed = "tokens per expert: numbers with commas, blanks or line ends between"
+        raise ConfigError("--load", "", text, allowed) from None
+    return ExpertLoad.build(Path(text).name, kind="histogram", tokens=tokens)
+
+
 def read_precision(formats: str | None, model: ModelSpec, phase: PhaseName) -> Precision:
     """The precision of ``--precision``; the model's own of the phase, or fp16, without it."""
     from chipsim.ops.precision import Precision
@@ -114,7 +147,9 @@ def read_precision(formats: str | None, model: ModelSpec, phase: PhaseName) -> P
     return getattr(model.precision, phase) or Precision()
 
 
-def read_phase(kind: str, batch: int, prompt: int | None, context: int | None) -> Phase:
+def read_phase(
+    kind: str, batch: int, prompt: int | None, context: int | None, draft: int = 0
+) -> Phase:
     """The phase of ``--phase`` with its tokens: ``--prompt`` or ``--context``."""
     from chipsim.ops.phase import Phase
 
@@ -130,5 +165,8 @@ def read_phase(kind: str, batch: int, prompt: int | None, context: int | None) -
     if other is not None:
         wrong = "--context" if kind == "prefill" else "--prompt"
         raise ConfigError(wrong, "", other, f"{option}, which {kind} takes instead")
-    make = Phase.prefill if kind == "prefill" else Phase.decode
-    return make(batch, tokens)
+    if kind == "decode":
+        return Phase.decode(batch, tokens, draft)
+    if draft:
+        raise ConfigError("--draft", "", draft, "0 in prefill: drafted tokens are decode's")
+    return Phase.prefill(batch, tokens)

@@ -11,13 +11,16 @@ from chipsim.cli.options import (
     AsJson,
     ChipName,
     Context,
+    Draft,
     ExecutionName,
     LayersOnly,
+    Load,
     MaybeFormats,
     ModelName,
     Out,
     PhaseKind,
     Prompt,
+    read_load,
     read_phase,
 )
 from chipsim.cli.output import emit, remark, show
@@ -39,6 +42,8 @@ def plans(
     ] = 1,
     prompt: Prompt = None,
     context: Context = None,
+    draft: Draft = 0,
+    load: Load = None,
     formats: MaybeFormats = None,
     execution: ExecutionName = None,
     share: Annotated[
@@ -63,9 +68,10 @@ def plans(
         chip,
         model,
         chips,
-        read_phase(phase, batch, prompt, context),
+        read_phase(phase, batch, prompt, context, draft),
         execution=execution,
         precision=formats,
+        load=read_load(load),
         layers_only=layers_only,
         memory_share=share,
     )

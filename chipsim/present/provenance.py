@@ -51,9 +51,15 @@ def phase_text(phase: Phase) -> str:
     ('prefill, batch 2, prompt 1024', 'decode, batch 64, context 1024')
     """
     if phase.kind == "decode":
-        return f"decode, batch {phase.batch}, context {phase.context}"
+        draft = f", {phase.draft} drafted" if phase.draft else ""
+        return f"decode, batch {phase.batch}, context {phase.context}{draft}"
+    if phase.kind == "encode":
+        return f"encode, batch {phase.batch}, {phase.query} tokens each"
     prefix = phase.context - phase.query
     cached = f" after {prefix} cached" if prefix else ""
+    if phase.kind == "mixed":
+        beside = f"decode batch {phase.decodes}, context {phase.decode_context}"
+        return f"mixed, batch {phase.batch}, chunk {phase.query}{cached}, beside {beside}"
     return f"prefill, batch {phase.batch}, prompt {phase.query}{cached}"
 
 
