@@ -64,7 +64,7 @@ def _kept(m: Any, s: Shape, point: Point) -> bool:
 
 def _tile(m: Any, s: Shape, tm: int, tn: int, tk: int, k: int) -> float:
     if m.rows == 0:
-        return float(2 * tm * tn * k * m.cores / (m.half_flops * m.tensor_share))
+        return float(2 * tm * tn * k * m.cores / (m.half_flops * s.macs * m.tensor_share))
     passes = min(
         math.ceil(math.ceil(tm / lm) / h) * math.ceil(math.ceil(tn / (m.lanes / lm)) / w)
         for lm in range(1, int(m.lanes) + 1)

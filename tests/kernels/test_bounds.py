@@ -65,7 +65,7 @@ def test_no_product_beats_its_roofline(fields: dict[str, float], shape: Shape) -
     known = plain(**fields)
     work = 2.0 * shape.batch * shape.m * shape.n * shape.k
     cells = known.cores * known.lanes * known.rows * known.columns
-    peak = 2.0 * cells * shape.macs * known.tensor_clock if known.rows else known.half_flops
+    peak = shape.macs * (2.0 * cells * known.tensor_clock if known.rows else known.half_flops)
     moved = shape.batch * (
         shape.m * shape.k * shape.a_bytes
         + shape.k * shape.n * shape.b_bytes

@@ -55,7 +55,7 @@ def test_never_below_the_roofline(
     rows, experts = sum(e * r for e, r in load), sum(e for e, _ in load)
     moved = rows * shape.k * shape.a_bytes + experts * shape.k * shape.n * shape.b_bytes
     moved += rows * shape.n * shape.c_bytes
-    peak = chip.half_flops * chip.tensor_share
+    peak = chip.half_flops * shape.macs * chip.tensor_share
     if chip.rows:
         cells = chip.cores * chip.lanes * chip.rows * chip.columns
         peak = 2 * cells * shape.macs * chip.tensor_clock * chip.tensor_share

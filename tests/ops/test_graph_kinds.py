@@ -74,7 +74,15 @@ def test_products_with_weights_are_the_active_parameters(name: str, phase: Phase
                 s.batch * (s.context - s.query) for s in phase.segments if s.kind == "prefill"
             )
             expected += 2 * group.count * again * up
+    expected -= 2 * phase.tokens * spec.hidden * shared_gates(spec)
     assert dense + routed == pytest.approx(expected, rel=1e-9)
+
+
+def shared_gates(spec: ModelSpec) -> int:
+    """Layers with a gate of one number per token, which costs no product of its own."""
+    return sum(
+        group.count for group in spec.groups if getattr(group.layer.mlp, "shared_gate", False)
+    )
 
 
 def matrix_parameters(spec: ModelSpec, layer: Layer) -> int:
