@@ -82,8 +82,6 @@ def shapes(draw: st.DrawFn) -> AttentionShape:
 def test_search_equals_enumeration_on_random_machines(
     fields: dict[str, float], shape: AttentionShape
 ) -> None:
-    if fields["rows"] == 0.0:
-        shape = shape._replace(macs=1.0)  # cells of an array, where there is one
     found = attention_search(machine(**fields), shape).latency
     assert found == pytest.approx(oracle.latency(plain(**fields), shape), rel=1e-12)
 
