@@ -138,8 +138,8 @@ def search(machine: Record, shape: Shape) -> tuple[Mapping, float, float, int]:
     The space is every tile side of `TILES`, split of `SPLITS`, one or two buffers, and
     every raster ``rm x rn`` up to the core count with every choice of what stays in L2.
     Given the rest, latency falls with ``tk``, and with ``rn`` at a given number of row
-    blocks, so only the largest of each is visited; a tile whose latency with everything
-    read once exceeds the best so far is passed over. Both cuts are exact.
+    blocks, so only the largest of each is visited; a tile whose arithmetic alone, or whose
+    latency with everything read once, exceeds the best so far is passed over. All exact.
 
     Parameters
     ----------
@@ -172,6 +172,8 @@ def search(machine: Record, shape: Shape) -> tuple[Mapping, float, float, int]:
                     tk = min(fits, ceil_div(shape.k, split))
                     tile = cut(machine, shape, tm, tn, tk, split, buffers, passes)
                     covered += 5.0 * min(cores, tile.tiles_m) * min(cores, tile.tiles_n)
+                    if tile.arithmetic >= latency:
+                        continue
                     costed += 1
                     if assemble(machine, shape, tile, 1, 1).latency >= latency:
                         continue
