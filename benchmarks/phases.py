@@ -52,13 +52,13 @@ def phases() -> Iterator[Figure]:
     yield Figure("phase repeated, by name", repeated, target=50e-6)
 
 
-CHIP, EXECUTION = Chip.load("llmcompass-a100"), Execution.load(BLOCK)
+CHIP = Chip.load("llmcompass-a100")
 """Read once: a cold shape is one that was not searched, not one whose chip is not read."""
 
 
 def _model() -> PhaseModel:
     return PhaseModel(
-        PerformanceModel(CHIP, EXECUTION),
+        PerformanceModel(CHIP, BLOCK),
         GPT3,
         "tp=4",
         layers_only=True,
