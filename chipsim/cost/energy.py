@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from chipsim.conversion import compute_format
 from chipsim.cost.energies import DEFAULT, Energies, energies_of
 from chipsim.cost.power import Power, clock_and_supply, power
 from chipsim.estimates import Estimate, PhaseEstimate
@@ -239,12 +240,8 @@ def _gemm(op: Gemm, estimate: Estimate, chip: Chip) -> Work:
     if array is None:
         return Work(0.0, "", 2.0 * macs, moved, moved, estimate.memory_bytes)
     fed = macs * (a / array.columns + b / array.rows)
-    wider = (
-        op.a_format
-        if get_format(op.a_format).bits >= get_format(op.b_format).bits
-        else op.b_format
-    )
-    return Work(macs, wider, 0.0, fed + moved, moved, estimate.memory_bytes)
+    runs_in = compute_format(chip, [op.a_format, op.b_format])
+    return Work(macs, runs_in, 0.0, fed + moved, moved, estimate.memory_bytes)
 
 
 def _attention(op: Attention, estimate: Estimate, chip: Chip) -> Work:

@@ -169,3 +169,12 @@ def test_a_chip_without_arrays_multiplies_on_its_vector_units() -> None:
     assert (asked.macs, asked.vector_flops) == (0.0, 2 * 256**3)
     norm = PerformanceModel(plain, "ideal").estimate(Norm("x", 64, 4096))
     assert EnergyModel(plain).operator(norm).total_j > 0
+
+
+def test_a_product_is_paid_in_the_format_that_it_runs_in() -> None:
+    """The A100 has no fp8: its arrays multiply in 16 bit, and draw for that."""
+    a100 = Chip.load("a100-sxm")
+    found = PerformanceModel(a100, "ideal").estimate(
+        Gemm("x", 1024, 1024, 1024, 1, "fp8", "fp8", "fp16")
+    )
+    assert work(found, a100).format in ("fp16", "bf16")
