@@ -260,7 +260,8 @@ def _attention(op: Attention, estimate: Estimate, chip: Chip) -> Work:
     if array is None:
         return Work(0.0, "", 2.0 * macs + softmax, moved, moved, estimate.memory_bytes)
     fed = macs * (q / array.columns + kv / array.rows)
-    return Work(macs, op.q_format, softmax, fed + moved, moved, estimate.memory_bytes)
+    runs_in = compute_format(chip, [op.q_format, op.kv_format])
+    return Work(macs, runs_in, softmax, fed + moved, moved, estimate.memory_bytes)
 
 
 def _vector(op: Operator, estimate: Estimate) -> Work:
