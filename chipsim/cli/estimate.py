@@ -22,7 +22,7 @@ from chipsim.cli.options import (
     Tp,
     read_load,
     read_plan,
-    read_power,
+    read_cap,
 )
 from chipsim.cli.output import emit, show
 from chipsim.errors import ChipsimError, ConfigError
@@ -432,7 +432,7 @@ def _model(chip: str, execution: str | None, power_cap: str | None) -> Performan
     """The performance model, under a cap where one is asked."""
     from chipsim.performance import PerformanceModel
 
-    cap_w = read_power(power_cap)
+    cap_w = read_cap(power_cap, chip)
     if cap_w is None:
         return PerformanceModel(chip, execution)
     from chipsim.cost.cap import CappedModel

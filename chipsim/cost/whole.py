@@ -16,11 +16,12 @@ from chipsim.cost.dies import edge_dies, silicon
 from chipsim.cost.edge import Edge, edge
 from chipsim.cost.memory import MemoryParts, memory_parts
 from chipsim.cost.ranges import ZERO
-from chipsim.errors import ChipsimError, ConfigError
+from chipsim.errors import ChipsimError, ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
     from chipsim.cost.prices import ChipPrice, PriceBook
+    from chipsim.cost.ranges import Range
 
 BUILT = ("cores", "core", "clock", "l2", "memory", "link", "process", "die_area", "floorplan")
 """What makes a chip another one, whatever its name."""
@@ -87,6 +88,23 @@ def _of_library(name: str) -> Chip:
     from chipsim.chip import Chip
 
     return Chip.load(name)
+
+
+def hourly_price(chip: Chip | str, book: PriceBook) -> Range:
+    """What a chip rents for, US dollars per hour.
+
+    Raises
+    ------
+    ConfigError, UnknownNameError
+        The book does not rent the chip, or one of the same name that is built otherwise.
+    """
+    described = _of_library(chip) if isinstance(chip, str) else chip
+    found = listed(described, None, book)
+    if found is None:
+        raise UnknownNameError(f"chip in price book {book.name}", described.name, book.chips)
+    if found.entry.hourly is None:
+        raise ConfigError(book.name, f"chips.{found.name}.hourly", None, "a price per hour")
+    return found.entry.hourly
 
 
 def whole_cost(chip: Chip, bought: Listed, book: PriceBook, volume: float | None) -> Cost:

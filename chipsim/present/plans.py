@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from chipsim.present.provenance import phase_text, precision_text
-from chipsim.present.quantities import format_si, percent, seconds
+from chipsim.present.quantities import digits, format_si, percent, seconds
 from chipsim.present.tables import bound_cell, table
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ COLUMNS = (
     "bound",
     "latency",
     "tok/s/chip",
+    "tok/s/$",
+    "J/token",
     "exchange",
     "bubble",
     "weights",
@@ -49,6 +51,8 @@ def plans_table(found: PlanSearch, top: int) -> Table:
                 bound_cell(record["bound"]),
                 seconds(record["latency_s"]),
                 format_si(record["tokens_per_s_per_chip"], "").strip(),
+                _digits(record["tokens_per_s_per_usd"]),
+                _digits(record["energy_j_per_token"]),
                 percent(record["exchange_share"]),
                 percent(record["bubble"]) if record["pp"] > 1 else "–",
                 format_si(record["weights_bytes_per_chip"], "B"),
@@ -60,6 +64,10 @@ def plans_table(found: PlanSearch, top: int) -> Table:
     for column in (made.columns[0], made.columns[-1]):
         column.no_wrap = True
     return made
+
+
+def _digits(value: float | None) -> str:
+    return "–" if value is None else digits(value)
 
 
 def plans_record(found: PlanSearch) -> dict[str, Any]:
@@ -76,5 +84,6 @@ def plans_record(found: PlanSearch) -> dict[str, Any]:
         "chips": found.chips,
         "precision": precision_text(found.model.precision_of(phase)),
         "share": found.memory_share,
+        "prices": found.prices.name,
         "rows": found.records(),
     }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from chipsim.cost.cap import CappedModel
 from chipsim.cost.energy import EnergyModel
 from chipsim.errors import UnknownNameError
+from chipsim.present.cost import compare_money
 from chipsim.present.provenance import plan_text, precision_text
 
 if TYPE_CHECKING:
@@ -228,6 +229,7 @@ def compare_record(comparison: Comparison, about: str) -> dict[str, Any]:
         "latency_b_s": b,
         "difference_s": b - a,
         "ratio": b / a if a else None,
+        **compare_money(comparison),
         "rows": comparison.records(),
     }
 
