@@ -164,10 +164,9 @@ def _print(found: Comparison, about: str, *, as_json: bool) -> None:
 
         emit(compare_record(found, about))
         return
+    from chipsim.present.cost import compare_lines
     from chipsim.present.headline import compare_headline
     from chipsim.present.tables import compare_table, footer_line, heading
-
-    from chipsim.present.cost import compare_lines
 
     show(heading(compare_headline(found)), footer_line(about), compare_table(found))
     show(*map(footer_line, compare_lines(found)))

@@ -20,9 +20,9 @@ from chipsim.cli.options import (
     Plan,
     PowerCap,
     Tp,
+    read_cap,
     read_load,
     read_plan,
-    read_cap,
 )
 from chipsim.cli.output import emit, show
 from chipsim.errors import ChipsimError, ConfigError

@@ -147,11 +147,13 @@ def _items(book: PriceBook, memory: MemoryParts) -> list[PackageItem]:
 
 
 def _unpackaged(book: PriceBook, memory: MemoryParts) -> tuple[str, ...]:
-    """Says so where a book prices packaging, and none of it is for this memory."""
-    if not book.packaging or _items(book, memory):
-        return ()
+    """Says so where a book prices the packaging of other memory alone."""
+    special = [item for item in book.packaging if item.memory]
     technology = memory.technology.technology
-    return (f"{book.name} has no packaging of a chip with {technology}: none is counted",)
+    if not special or any(technology in item.memory for item in special):
+        return ()
+    names = ", ".join(item.name for item in special)
+    return (f"{book.name}: {names} is not of a chip with {technology}, none is counted",)
 
 
 def _bases(book: PriceBook, memory: MemoryParts, of_memory: Basis | None) -> set[Basis]:

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from chipsim.arch_configs import names
 from chipsim.cost.memory import technologies
 from chipsim.cost.prices import ChipPrice, MemoryPrice, PriceBook, Wafer, book_of
 from chipsim.errors import ConfigError, UnknownNameError
-from chipsim.spec import Spec
+
+if TYPE_CHECKING:
+    from chipsim.spec import Spec
 
 UNITS = {"memory": "USD/GiB", "wafers": "USD", "chips": "USD"}
 """What can be priced, and the unit of a bare number."""
+
+NUMBER = r"\d+\.?\d*(?:[eE][+-]?\d+)?"
 
 FORM = "memory.TECHNOLOGY, wafers.PROCESS or chips.CHIP = an amount, e.g. memory.GDDR6X=3"
 
@@ -83,10 +85,10 @@ def _plain(name: str) -> str:
 
 def _amount(text: str, unit: str) -> Any:
     """One amount, or ``low to high``; with a unit of its own at the end, or none."""
-    found = re.fullmatch(r"([\d.eE+-]+)(?:\s+to\s+([\d.eE+-]+))?\s*(\S.*)?", text)
-    if found is None:
+    found = re.fullmatch(rf"({NUMBER})(?:\s+to\s+({NUMBER}))?\s*([a-zA-Z].*)?", text)
+    low, high, given = found.groups() if found else (None, None, None)
+    if low is None or (high is not None and float(high) < float(low)):
         raise ConfigError("--price", "", text, f"an amount: 3, 3 {unit}, 2.5 to 3 {unit}")
-    low, high, given = found.groups()
     amounts = [f"{each} {given or unit}" for each in (low, high) if each is not None]
     return amounts[0] if len(amounts) == 1 else {"low": amounts[0], "high": amounts[1]}
 

@@ -124,8 +124,10 @@ def _parts(die_w: float, memory_w: float, energies: Energies) -> dict[str, float
 def _stated_share(
     chip: Chip, base: Chip | None, modelled: dict[str, float], energies: Energies
 ) -> float:
-    """What a stated TDP leaves the dies, over what they are modelled at; of a cut chip, what
-    that of the uncut one does."""
+    """What a stated TDP leaves the dies, over what they are modelled at.
+
+    Of a cut chip, what that of the uncut one does.
+    """
     if chip.tdp is not None:
         left = chip.tdp * energies.tdp.efficiency - modelled["memory"]
         if left <= 0.0:

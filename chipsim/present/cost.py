@@ -180,7 +180,7 @@ def compare_money(found: Comparison) -> dict[str, Any]:
     if not found.money:
         return {}
     a, b = (money.record() for money in found.money)
-    both = {}
+    both: dict[str, Any] = {}
     for name in a:
         head, dot, unit = _unit_of(name)
         both |= {f"{head}_a{dot}{unit}": a[name], f"{head}_b{dot}{unit}": b[name]}
@@ -196,11 +196,10 @@ def _unit_of(name: str) -> tuple[str, str, str]:
 
 
 def plans_money(found: PlanSearch) -> str:
-    """What the chips of all plans cost and draw, and the price book."""
-    paid = found.pricing.money(None)
-    told = [text for text in (money_text(paid), paid.unpriced) if text]
-    each = f"{found.chips} chips, each {', '.join(told)}"
-    return f"{each} · prices {found.prices.name}"
+    """What a chip costs and draws under the first plan, and the price book."""
+    paid = found.pricing.money(found.plans[0].estimate, found.chips)
+    told = " · ".join(text for text in (money_text(paid), paid.unpriced) if text)
+    return f"first plan: {told} · prices {found.prices.name}"
 
 
 TOKENS = {"prefill": "input", "decode": "output"}

@@ -20,12 +20,10 @@ COLUMNS = (
     "bound",
     "latency",
     "tok/s/chip",
-    "tok/s/$",
     "J/token",
     "exchange",
     "bubble",
     "weights",
-    "KV/token",
     "most seqs",
 )
 
@@ -51,12 +49,10 @@ def plans_table(found: PlanSearch, top: int) -> Table:
                 bound_cell(record["bound"]),
                 seconds(record["latency_s"]),
                 format_si(record["tokens_per_s_per_chip"], "").strip(),
-                _digits(record["tokens_per_s_per_usd"]),
                 _digits(record["energy_j_per_token"]),
                 percent(record["exchange_share"]),
                 percent(record["bubble"]) if record["pp"] > 1 else "–",
                 format_si(record["weights_bytes_per_chip"], "B"),
-                format_si(record["kv_bytes_per_token"], "B"),
                 batch,
             ]
         )

@@ -35,17 +35,18 @@ def operator_record(
     return _head(model) | {
         "operator": shape_record(estimate.operator),
         **_estimate(estimate),
-        **energy_record(_of_operator(joules, estimate)),
+        **energy_record(_of_operator(joules, estimate), joules),
         **_cap_record(joules, estimate.operator),
     }
 
 
-def energy_record(energy: Energy | None) -> dict[str, Any]:
-    """Joules of one chip, their parts, and the mean power."""
+def energy_record(energy: Energy | None, joules: Joules) -> dict[str, Any]:
+    """Joules of one chip, their parts, the mean power, and the TDP that it may be over."""
     return {
         "energy_j": energy.total_j if energy else None,
         "energy_parts_j": dict(energy.parts) if energy else {},
         "power_w": energy.power_w if energy else None,
+        "tdp_w": joules.power.tdp_w if joules else None,
     }
 
 
@@ -78,7 +79,7 @@ def operators_record(
             "name": estimate.operator.name,
             "share": estimate.latency_s / total,
             **_estimate(estimate),
-            **energy_record(_of_operator(joules, estimate)),
+            **energy_record(_of_operator(joules, estimate), joules),
             **_cap_record(joules, estimate.operator),
             "shape": shape_record(estimate.operator),
         }
@@ -135,7 +136,7 @@ def phase_record(
         "bound": estimate.bound,
         "flops": estimate.flops,
         "memory_bytes": estimate.memory_bytes,
-        **energy_record(energy),
+        **energy_record(energy, joules),
         **cap,
         "conversions": conversions(estimate.conversions),
         "operators": operators,
@@ -148,6 +149,7 @@ def _row_energy(row: OperatorRow, joules: Joules) -> dict[str, Any]:
     found: dict[str, Any] = {
         "energy_j": energy.total_j * row.count if energy else None,
         "power_w": energy.power_w if energy else None,
+        "tdp_w": joules.power.tdp_w if joules else None,
     }
     if isinstance(joules, CappedModel):
         found["clock_fraction"] = joules.clock(row.estimate.operator)

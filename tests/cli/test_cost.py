@@ -74,7 +74,9 @@ def test_a_chip_that_a_book_does_not_price_still_has_watts(chipsim: Command) -> 
     ).json
     (row,) = found["rows"]
     assert row["cost_usd"] is None
-    assert 300 < row["tdp_w"] < 350  # stated: 300
+    assert row["tdp_w"] == pytest.approx(300)  # stated
+    assert row["energy_j_per_token"] == pytest.approx(row["energy_j"])
+    assert row["tokens_per_s_per_usd"] is None
     assert "6 nm" in found["unpriced"]
 
 
