@@ -13,7 +13,7 @@ from chipsim.cost import PriceBook, chip_cost
 from chipsim.cost.given import given_prices
 from chipsim.cost.memory import technologies
 from chipsim.errors import ChipsimError
-from tests.cost.chips import H100, changed, with_memory
+from tests.cost.chips import H100, with_memory
 
 GIB = 2.0**30
 
@@ -94,7 +94,7 @@ def test_a_bad_price_is_one_line(text: str, told: str) -> None:
 
 
 def test_a_wafer_without_defects_is_refused_where_a_yield_needs_them() -> None:
-    book = changed(PriceBook.load("analysts-2026"), wafers={}, die_yield={"model": "poisson"})
+    book = PriceBook.load("analysts-2026").model_copy(update={"wafers": {}})
     with pytest.raises(ChipsimError, match="a process whose defects analysts-2026 states"):
         given_prices(book, ["wafers.3nm=20000"])
 
