@@ -270,18 +270,10 @@ def test_a_price_of_one_s_own_goes_into_every_verb(chipsim: Command) -> None:
     both = chipsim("compare", "spad-h100", "spad-decode", *asked, *given, "--json").json
     assert both["cost_a_usd"] == found["total_usd"]
     assert both["prices"] == found["prices"]
-    split = [
-        "plans",
-        "--chip",
-        "spad-h100",
-        "--model",
-        "bloom-176b",
-        "--chips",
-        "8",
-        "--phase",
-        "decode",
-    ]
-    plans = chipsim(*split, "--batch", "64", "--context", "1024", *given, "--json").json
+    plans = chipsim(
+        "plans", "--chip", "spad-h100", "--chips", "8", "--model", "bloom-176b", "--phase",
+        "decode", "--batch", "64", "--context", "1024", *given, "--json",
+    ).json  # fmt: skip
     assert {row["cost_usd"] for row in plans["rows"]} == {found["total_usd"]}
     system = chipsim("system", "spad-h100", *given, "--json").json
     assert system["chips_usd"] == pytest.approx(8 * found["total_usd"])
