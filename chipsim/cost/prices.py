@@ -229,7 +229,7 @@ def one_basis(where: str, bases: set[Basis], mixed: bool = False) -> str:
     if len(bases) <= 1:
         return names
     if not mixed:
-        raise ConfigError(where, "basis", names, "one basis; to add them up, ask for mixed")
+        raise ConfigError(where, "basis", names, "one basis; or --force (mixed=True)")
     return f"mixed: {names}"
 
 

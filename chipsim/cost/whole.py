@@ -98,7 +98,9 @@ def hourly_price(chip: Chip | str, book: PriceBook) -> Range:
     ConfigError, UnknownNameError
         The book does not rent the chip, or one of the same name that is built otherwise.
     """
-    described = _of_library(chip) if isinstance(chip, str) else chip
+    from chipsim.chip import Chip
+
+    described = Chip.load(chip) if isinstance(chip, str) else chip
     found = listed(described, None, book)
     if found is None:
         raise UnknownNameError(f"chip in price book {book.name}", described.name, book.chips)

@@ -241,7 +241,7 @@ def test_a_second_design_pays_from_some_volume_on(chipsim: Command) -> None:
         ("system spad-h100 --machines 0", "machines: 0 is not allowed"),
         ("system spad-h100 --context 4", "--model: None is not allowed"),
         ("system spad-h100 --goodput -1", "goodput_rps: -1.0 is not allowed"),
-        ("system h100-sxm --prices street-2026", "ask for mixed"),
+        ("system h100-sxm --prices street-2026", "or --force"),
         ("system mi300x --prices street-2026 --rent", "a price per hour"),
         (f"estimate decode --chip spad-h100 {DECODE} --power-cap 4x", "--power-cap: '4x'"),
         (f"estimate decode --chip spad-h100 {DECODE} --power-cap -5", "--power-cap"),
