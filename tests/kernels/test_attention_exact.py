@@ -105,12 +105,13 @@ def test_split_keys_by_hand() -> None:
     """One head, 8 blocks of keys on 8 cores: a block each, and 8 partial results to merge.
 
     A core draws 37.5 GB/s, so 8 draw what the memory gives, 300 GB/s: joined, that over the
-    root of 2. Merging: 8 x (64 + 2) fp32 written and read, 4224 bytes at 2 TB/s, 2.112 ns.
+    root of 2. Each draws the one query whole, 128 bytes, and one writes the result. Merging:
+    8 x (64 + 2) fp32 written and read, 4224 bytes at 2 TB/s, 2.112 ns.
     """
     chip = machine(core_draw=37.5e9, **SERIAL)
     cost = attention_search(chip, dense(1, 1, 1, 64, 64, 1, 512, 1, 0))
     assert (cost.rows, cost.split, cost.active) == (16, 8, 8.0)
     assert cost.core == pytest.approx(209.92e-9, rel=1e-12)
     assert cost.reduction == pytest.approx(2.112e-9, rel=1e-12)
-    moved = (131072 + 256) / 3e11 * math.sqrt(2)
+    moved = 131072 / 3e11 * math.sqrt(2) + 2 * math.hypot(128 / 3e11, 128 / 37.5e9)
     assert cost.latency == pytest.approx(209.92e-9 + moved + 2.112e-9, rel=1e-12)

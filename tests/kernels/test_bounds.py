@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given, settings
@@ -136,19 +137,37 @@ def test_attention_bounds_and_monotone(
 @given(
     machines,
     attention_shapes,
-    st.sampled_from(["context", "query", "batch"]),
-    st.integers(1, 300),
+    st.sampled_from(["context", "query", "batch", "new"]),
+    st.one_of(st.just(1), st.integers(1, 300)),
 )
 def test_more_attention_is_never_faster(
     fields: dict[str, float], shape: AttentionShape, name: str, extra: int
 ) -> None:
-    """More cached tokens, more new ones after the same cached ones, more sequences."""
+    """More cached tokens, more new ones after as many cached or of as many, more sequences."""
     chip = machine(**fields)
-    larger = shape._replace(**{name: getattr(shape, name) + extra})
+    if name == "new":
+        larger = shape._replace(query=min(shape.context, shape.query + extra))
+    else:
+        larger = shape._replace(**{name: getattr(shape, name) + extra})
     if name == "query":
         larger = larger._replace(context=shape.context + extra)
     less, more = attention_search(chip, shape), attention_search(chip, larger)
     assert more.latency >= less.latency * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("window", [0, 1, 100])
+@pytest.mark.parametrize("group", [1, 7, 8])
+@pytest.mark.parametrize("draw", [math.inf, 2e9, 5e10])
+def test_attention_rises_query_by_query(draw: float, group: int, window: int) -> None:
+    """Every length in turn: a tile more neither idles cores nor brings keys faster."""
+    chip = machine(core_draw=draw, overlap_activations=0.3)
+    lengths = [
+        AttentionShape(1, group, 1, 64, 64, query, 500, True, window, 2.0, 2.0, 1.0)
+        for query in range(1, 501)
+    ]
+    seconds = [attention_search(chip, shape).latency for shape in lengths]
+    falls = [query for query, (a, b) in enumerate(pairwise(seconds), 1) if b < a * (1 - 1e-9)]
+    assert not falls
 
 
 @given(machines, st.floats(1, 1e12), st.floats(0, 1e13), st.booleans(), st.booleans())
