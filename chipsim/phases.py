@@ -122,6 +122,7 @@ class PhaseModel:
             step.parts,
             step.stage_s,
             step.bubble,
+            self.plan.stage_layers(self.model.layers),
         )
 
 

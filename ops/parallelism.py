@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from chipsim.errors import InfeasibleError
@@ -22,6 +23,7 @@ __all__ = [
     "cache_copies",
     "check",
     "divisors",
+    "stages",
     "valid_plans",
 ]
 
@@ -30,8 +32,9 @@ __all__ = [
 def check(model: ModelSpec, plan: Parallelism) -> None:
     """Refuse a plan that the model cannot be split by.
 
-    The vocabulary is padded to equal shares; all else must divide: heads (key and value heads
-    may be replicated instead), MLP columns, layers, experts and their columns.
+    The vocabulary is padded to equal shares, and stages may differ by a layer; all else must
+    divide: heads (key and value heads may be replicated instead), MLP columns, experts and
+    their columns.
 
     Raises
     ------
@@ -40,8 +43,8 @@ def check(model: ModelSpec, plan: Parallelism) -> None:
     """
     if plan.tp not in allowed_tp(model):
         _refuse(model, plan, "tp", _sizes(model), allowed_tp(model))
-    if model.layers % plan.pp:
-        _refuse(model, plan, "pp", f"{model.layers} layers", divisors(model.layers))
+    if plan.pp > model.layers:
+        _refuse(model, plan, "pp", f"{model.layers} layers", f"1 to {model.layers}")
     copies = cache_copies(model, plan.tp)
     if copies % plan.dcp:
         _refuse(model, plan, "dcp", f"tp={plan.tp}: {copies} copies of a row", divisors(copies))
@@ -51,9 +54,10 @@ def check(model: ModelSpec, plan: Parallelism) -> None:
 
 
 def _refuse(
-    model: ModelSpec, plan: Parallelism, key: str, sizes: str, allowed: Sequence[int]
+    model: ModelSpec, plan: Parallelism, key: str, sizes: str, allowed: Sequence[int] | str
 ) -> None:
-    text = ", ".join(map(str, allowed)) or f"none; {_near_chips(model, plan)}"
+    text = allowed if isinstance(allowed, str) else ", ".join(map(str, allowed))
+    text = text or f"none; {_near_chips(model, plan)}"
     raise InfeasibleError(
         f"plan: {key}: {getattr(plan, key)} is not allowed for {model.name} ({sizes}); "
         f"allowed: {text}"
@@ -136,6 +140,15 @@ def _expert_sizes(model: ModelSpec, chips: int) -> str:
     return f"{', '.join(found) or 'no experts'} on {place}"
 
 
+@functools.lru_cache(maxsize=1024)
+def stages(model: ModelSpec, pp: int) -> tuple[tuple[Layer, ...], ...]:
+    """The layers of each of ``pp`` pipeline stages, in their order."""
+    counts = Parallelism(pp=pp).stage_layers(model.layers)
+    ends = accumulate(counts)
+    pairs = zip(ends, counts, strict=True)
+    return tuple(model.sequence[end - count : end] for end, count in pairs)
+
+
 def divisors(number: int) -> list[int]:
     """Divisors of a number from 1, ascending.
 
@@ -155,7 +168,7 @@ def valid_plans(
     cached rows would otherwise stand on several tp chips.
     """
     for pp in divisors(chips):
-        if model.layers % pp:
+        if pp > model.layers:
             continue
         stage = chips // pp
         experts = allowed_ep(model, stage)

@@ -82,6 +82,7 @@ class RankedPlan:
             "bound": self.estimate.bound,
             "exchange_share": self.exchange_share,
             "bubble": self.estimate.bubble,
+            "stage_layers": ",".join(map(str, self.estimate.stage_layers)),
             "fits": missing == 0.0,
             "shortfall_bytes": missing,
             "weights_bytes_per_chip": memory.weights_bytes_per_chip,
@@ -134,7 +135,8 @@ class PlanSearch:
         -------
         pandas.DataFrame
             ``rank, plan, tp, pp, ep, dp, cp, dcp, latency_s``, ``tokens_per_s`` (all chips),
-            ``tokens_per_s_per_chip, bound, exchange_share, bubble, fits``,
+            ``tokens_per_s_per_chip, bound, exchange_share, bubble``, ``stage_layers`` (of each
+            pipeline stage, commas between), ``fits``,
             ``shortfall_bytes`` (of the fullest chip), ``weights_bytes_per_chip,
             kv_bytes_per_token``, ``largest_batch`` (at the phase's context), ``cost_usd,
             tdp_w, energy_j`` (of one chip; all chips cost and draw as many times as much),

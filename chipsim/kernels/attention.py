@@ -39,6 +39,8 @@ USUAL_WIDTH = 256
 """Elements of a key and a value up to which blocks of `KEY_BLOCK` alone are tried."""
 WIDE_BLOCKS = np.array([64, 32, 16], dtype=np.int64)
 """Keys that a tile takes at a time where they are wider, or latent rows."""
+MOST_WAVES = 64.0
+"""Pieces of a core up to which a last, partly filled wave is counted tile by tile."""
 SOFTMAX_FLOPS = 6.0
 """Vector FLOP per score beside the exponential: scale, mask, max, subtract, sum, rescale."""
 INDEX_FLOPS = 3.0
@@ -173,13 +175,15 @@ def wave_blocks(
 
     Of the pieces of the first ``t`` tiles some core has ``ceil(t * share)``, whatever else it
     has (``share``: pieces of a tile per core); the most over all ``t``, so a further tile
-    never makes it less.
+    never makes it less. From `MOST_WAVES` pieces of a core on a whole one more is no matter.
     """
     most, fewest = 0.0, 2**62
     each = tiles // shape.query if shape.top_k > 0 else 1
     full = min(shape.query, max(1, shape.context - shape.top_k + 1))
     first = full if shape.top_k > 0 else 1  # queries that read top_k rows are all alike
     for tile in range(first, tiles // each + 1):
+        if tile > first and share * each * (tile - 1) >= MOST_WAVES:
+            break
         if shape.top_k > 0:
             blocks = ceil_div(min(shape.top_k, shape.context - tile + 1), keys)
         else:

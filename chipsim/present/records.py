@@ -131,6 +131,7 @@ def phase_record(
             "parts": estimate.parts,
             "stage_s": estimate.stage_s,
             "bubble": estimate.bubble,
+            "stage_layers": list(estimate.stage_layers),
         },
         "tokens_per_s": phase.tokens / estimate.latency_s,
         "bound": estimate.bound,

@@ -65,6 +65,7 @@ def _mapped(m: Any, s: AttentionShape, rows: int, split: int, keys: int) -> floa
     waves = max(
         math.ceil(pieces * count / m.cores) * max(1, min(blocks[:count]) // split)
         for count in range(1, len(blocks) + 1)
+        if count == 1 or pieces / m.cores * (count - 1) < 64
     )
     makespan = max(longest, heads * sum(blocks) / m.cores, waves)
     core = makespan * _block(m, s, rows, keys)
