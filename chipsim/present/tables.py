@@ -170,6 +170,15 @@ def operator_parts(record: dict[str, Any]) -> list[Table]:
     return parts
 
 
+def stages_text(layers: Sequence[int]) -> str:
+    """Layers of pipeline stages in words.
+
+    >>> stages_text([15, 15, 16, 15]), stages_text([8, 8])
+    ('stages of 15 or 16 layers', 'stages of 8 layers')
+    """
+    return f"stages of {' or '.join(map(str, sorted(set(layers))))} layers"
+
+
 def phase_title(record: dict[str, Any], phase: Phase) -> str:
     """What was asked, and the latency."""
     asked = f"{record['model']} {phase_text(phase)}, {record['plan']}, {record['precision']}"
@@ -185,6 +194,8 @@ def phase_title(record: dict[str, Any], phase: Phase) -> str:
     if stages["stage_s"] < record["latency_s"]:
         waits = f"{stages['parts']} parts in flight, bubble {percent(stages['bubble'])}"
         said += f"\nslowest pipeline stage {seconds(stages['stage_s'])}, {waits}"
+        if len(stages["stage_layers"]) > 1:
+            said += f", {stages_text(stages['stage_layers'])}"
     return f"{asked}{layers}\n{said}"
 
 
