@@ -10,12 +10,13 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from chipsim.arch_configs import load
 from chipsim.errors import ConfigError
 from chipsim.floorplan import Floorplan
 from chipsim.ops.formats import get_format
+from chipsim.ops.precision import SumFormat
 from chipsim.spec import Spec
 from chipsim.units import (
     Bandwidth,
@@ -51,6 +52,20 @@ class SystolicArray(Spec):
     columns: Count
     macs_per_cycle: dict[str, Annotated[float, POSITIVE]]
     """Multiply-accumulates of one cell per cycle, by operand format."""
+    macs_by_accumulate: dict[SumFormat, dict[str, Annotated[float, POSITIVE]]] = Field(
+        default_factory=dict
+    )
+    """As ``macs_per_cycle``, by the format of the sums: where that is another rate."""
+
+    @field_validator("macs_by_accumulate")
+    @classmethod
+    def _known_operands(
+        cls, value: dict[str, dict[str, float]], info: ValidationInfo
+    ) -> dict[str, dict[str, float]]:
+        known = info.data.get("macs_per_cycle", {})
+        if any(name not in known for rates in value.values() for name in rates):
+            raise ValueError(f"rates of formats of macs_per_cycle: {', '.join(known)}")
+        return value
 
 
 class VectorUnit(Spec):
@@ -171,8 +186,14 @@ class Chip(Spec):
         per_lane = unit.width * unit.flops_per_element
         return self.cores * self.core.lanes * per_lane * self.clock.vector
 
-    def macs_per_cycle(self, format_name: str) -> float:
+    def macs_per_cycle(self, format_name: str, accumulate: str = "") -> float:
         """Multiply-accumulates per array cell and cycle for operands of a format.
+
+        Parameters
+        ----------
+        accumulate : str
+            Format of the sums; as ``macs_per_cycle`` has it unless given, or where the
+            chip states no other rate.
 
         Raises
         ------
@@ -188,15 +209,16 @@ class Chip(Spec):
                 format_name,
                 ", ".join(sorted(rates)) or "no format: the chip has no systolic array",
             )
-        return rates[format_name]
+        others = array.macs_by_accumulate.get(accumulate, {}) if array else {}
+        return others.get(format_name, rates[format_name])
 
-    def tensor_flops(self, format_name: str = "fp16") -> float:
+    def tensor_flops(self, format_name: str = "fp16", accumulate: str = "") -> float:
         """Matrix peak for a format, FLOP/s (a multiply-accumulate is 2 FLOP)."""
         array = self.core.systolic_array
         if array is None:
             return self.vector_peak(16) * self.vector_share(format_name)
         cells = self.cores * self.core.lanes * array.rows * array.columns
-        return 2.0 * cells * self.macs_per_cycle(format_name) * self.clock.tensor
+        return 2.0 * cells * self.macs_per_cycle(format_name, accumulate) * self.clock.tensor
 
     def vector_peak(self, bits: float) -> float:
         """Vector peak for elements of a width, FLOP/s: 16 bit and less run at one rate."""

@@ -125,9 +125,11 @@ class PerformanceModel:
                 op.b_format,
                 float(op.batch) * op.k * op.n,
             ),
+            accumulate=op.accumulate,
         )
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
-        shape = Shape(op.m, op.n, op.k, op.batch, a, b, c, how.macs, op.b_is_weight)
+        sums = get_format(op.accumulate).bytes
+        shape = Shape(op.m, op.n, op.k, op.batch, a, b, c, how.macs, op.b_is_weight, sums)
         mapping, latency, covered, _ = search(self._record, shape)
         if not math.isfinite(latency):
             raise self._no_tile()
@@ -147,6 +149,7 @@ class PerformanceModel:
             self.chip,
             Operand("activations", op.q_format, width * op.q_heads * op.query),
             Operand("KV", op.kv_format, width * op.kv_heads * op.keys),
+            accumulate=op.accumulate,
         )
         shape = AttentionShape(
             op.batch,
@@ -161,6 +164,7 @@ class PerformanceModel:
             get_format(op.q_format).bytes,
             get_format(op.kv_format).bytes,
             how.macs,
+            sum_bytes=get_format(op.accumulate).bytes,
         )
         return self._searched(op, shape, how)
 
@@ -177,6 +181,7 @@ class PerformanceModel:
             Operand("activations", op.q_format, queries),
             Operand("KV", op.kv_format, rows * op.latent),
             Operand("KV", op.rotary_format, rows * op.rotary),
+            accumulate=op.accumulate,
         )
         shape = AttentionShape(
             op.batch,
@@ -193,6 +198,7 @@ class PerformanceModel:
             how.macs,
             op.row_bytes,
             op.top_k,
+            sum_bytes=get_format(op.accumulate).bytes,
         )
         return self._searched(op, shape, how)
 
@@ -205,6 +211,7 @@ class PerformanceModel:
                 "queries", op.q_format, float(op.batch) * op.query * op.heads * op.head_dim
             ),
             Operand("KV", op.key_format, float(op.batch) * op.context * op.head_dim),
+            accumulate=op.accumulate,
         )
         shape = AttentionShape(
             op.batch,
@@ -253,10 +260,11 @@ class PerformanceModel:
             self.chip,
             Operand("activations", op.a_format, op.rows * op.k),
             Operand("weights", op.b_format, op.experts * op.k * op.n),
+            accumulate=op.accumulate,
         )
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
         experts, rows = np.array(op.loads[0], np.float64).T.copy()
-        shape = GroupedShape(op.n, op.k, a, b, c, how.macs)
+        shape = GroupedShape(op.n, op.k, a, b, c, how.macs, get_format(op.accumulate).bytes)
         mapping, cost = grouped_search(self._record, shape, experts, rows)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
@@ -350,7 +358,7 @@ class PerformanceModel:
         if how is None:
             peak = self.chip.vector_peak(get_format(op.format).bits)  # type: ignore[attr-defined]
         else:
-            peak = self.chip.tensor_flops(how.compute)
+            peak = self.chip.tensor_flops(how.compute, how.accumulate)
             if how.flops:
                 product = latency - parts["launch"]
                 parts["conversion"] = exposed_seconds(self._record, how.flops, product)

@@ -97,6 +97,4 @@ def stage_seconds(
 @functools.lru_cache(maxsize=1024)
 def _kinds(model: ModelSpec, pp: int) -> list[list[tuple[str, int]]]:
     """Kinds of layers of each stage, and how many of each it has."""
-    return [
-        list(Counter(layer.name for layer in held).items()) for held in stages(model, pp)
-    ]
+    return [list(Counter(layer.name for layer in held).items()) for held in stages(model, pp)]

@@ -121,6 +121,7 @@ def _add_attention(
             mixer.window if b.causal else 0,
             b.activations,
             b.precision.kv,
+            b.precision.accumulate,
         )
         mixed = b.add(operator, "attention", *queries, *values)
     else:

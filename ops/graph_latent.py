@@ -90,6 +90,7 @@ def _add_expanded(
         context,
         q_format=b.activations,
         kv_format=b.activations,
+        accumulate=b.precision.accumulate,
     )
     return b.add(operator, "attention", query, expanded)
 
@@ -123,6 +124,7 @@ def _add_absorbed(
         b.activations,
         b.precision.kv,
         b.precision.rotary,
+        b.precision.accumulate,
     )
     mixed = b.add(operator, "attention", queries, *after)
     if split:
@@ -156,6 +158,7 @@ def _add_indexer(
         context,
         b.precision.indexer,
         b.precision.indexer,
+        b.precision.accumulate,
     )
     scored = b.add(operator, "indexer", queries, latent)
     # One pass over the scores: compare with a threshold, keep.

@@ -113,7 +113,8 @@ def _add_routed(b: Builder, mlp: Experts, *after: str | None) -> str:
 
 def _grouped(b: Builder, name: str, loads: tuple[RankLoad, ...], n: int, k: int) -> GroupedGemm:
     own, weights = b.activations, b.precision.weights_of("experts")
-    return GroupedGemm(b.prefix + name, loads, n, k, own, weights, own)
+    sums = b.precision.accumulate
+    return GroupedGemm(b.prefix + name, loads, n, k, own, weights, own, sums)
 
 
 def _travelling(b: Builder, mlp: Experts) -> tuple[float, float]:

@@ -29,6 +29,8 @@ class LatentAttention(Operator):
         Rows that a query reads (0: all that it sees).
     rotary_format : str
         Format of the rotary part (empty: as the latent).
+    accumulate : str
+        Format of the sums.
     """
 
     name: str
@@ -42,6 +44,7 @@ class LatentAttention(Operator):
     q_format: str = "fp16"
     kv_format: str = "fp16"
     rotary_format: str = ""
+    accumulate: str = "fp32"
     _sizes: ClassVar[tuple[str, ...]] = (
         "batch",
         "heads",
@@ -50,7 +53,12 @@ class LatentAttention(Operator):
         "query",
         "context",
     )
-    _formats: ClassVar[tuple[str, ...]] = ("q_format", "kv_format", "rotary_format")
+    _formats: ClassVar[tuple[str, ...]] = (
+        "q_format",
+        "kv_format",
+        "rotary_format",
+        "accumulate",
+    )
 
     def __post_init__(self) -> None:
         if not self.rotary_format:
@@ -116,8 +124,9 @@ class Indexer(Operator):
     context: int = 1
     q_format: str = "fp16"
     key_format: str = "fp16"
+    accumulate: str = "fp32"
     _sizes: ClassVar[tuple[str, ...]] = ("batch", "heads", "head_dim", "query", "context")
-    _formats: ClassVar[tuple[str, ...]] = ("q_format", "key_format")
+    _formats: ClassVar[tuple[str, ...]] = ("q_format", "key_format", "accumulate")
 
     def __post_init__(self) -> None:
         Operator.__post_init__(self)

@@ -197,7 +197,7 @@ def test_stages_hold_their_layers() -> None:
 
 
 def test_the_fullest_of_uneven_stages_decides() -> None:
-    """80 layers in 3 stages: 27, 27 and 26; a middle one holds most rows, an end most weights."""
+    """80 layers in 3 stages, 27, 27 and 26: the first holds most weights, two most rows."""
     plan = memory_plan(chip(80), LLAMA2_70B, Parallelism(pp=3), FP16)
     layer, table = LLAMA2_70B.layer_parameters, 32000 * 8192
     weights = [stage.weights_bytes / 2 for stage in plan.stages]

@@ -59,7 +59,7 @@ def gemm(
     p = _precision(formats)
     b_format = p.weights if batch == 1 else p.kv
     operator = Gemm(
-        "gemm", m, n, k, batch, p.activations, b_format, p.activations, b_is_weight=batch == 1
+        "gemm", m, n, k, batch, p.activations, b_format, p.activations, batch == 1, p.accumulate
     )
     _answer(
         [operator], f"gemm {m} × {n} × {k}, batch {batch}", chip, execution, power_cap, as_json
@@ -103,6 +103,7 @@ def attention(
         window=window,
         q_format=p.activations,
         kv_format=p.kv,
+        accumulate=p.accumulate,
     )
     unfused = unfused or _runs_unfused(chip, execution)
     title = f"{'unfused ' if unfused else ''}attention, batch {batch}, "
@@ -127,7 +128,7 @@ def _unfused(fused: Any) -> list[Operator]:
     if fused.window:
         raise ConfigError("--window", "", fused.window, "0 with --unfused: all is computed")
     groups, rows = fused.batch * fused.kv_heads, fused.query * fused.q_heads // fused.kv_heads
-    formats = (fused.q_format, fused.kv_format, fused.q_format, False)
+    formats = (fused.q_format, fused.kv_format, fused.q_format, False, fused.accumulate)
     width, context = fused.head_dim, fused.context
     softmax_rows = fused.batch * fused.q_heads * fused.query
     return [

@@ -66,6 +66,7 @@ class AttentionShape(NamedTuple):
     top_k: int = 0  # rows that a query reads; 0: all that it sees
     softmax: bool = True  # False: scores alone, each written
     score_bytes: float = 0.0  # written beside the results, in all
+    sum_bytes: float = ACCUMULATOR_BYTES  # of a partial sum
 
 
 class AttentionCost(NamedTuple):
@@ -229,7 +230,7 @@ def drawn_seconds(machine: Record, total: float, each: float) -> float:
 @inline
 def tile_room(shape: AttentionShape, rows: int) -> float:
     """Bytes of a tile's queries and of the sums of its results."""
-    return rows * (shape.head_dim * shape.q_bytes + shape.value_dim * ACCUMULATOR_BYTES)
+    return rows * (shape.head_dim * shape.q_bytes + shape.value_dim * shape.sum_bytes)
 
 
 @inline
@@ -266,7 +267,7 @@ def best_tile(
             stores = drawn_seconds(machine, written + shape.score_bytes, each)
             reduction = 0.0
             if split > 1 and shape.softmax:
-                partial = 2.0 * (shape.value_dim + 2.0) * ACCUMULATOR_BYTES
+                partial = 2.0 * (shape.value_dim + 2.0) * shape.sum_bytes
                 reduction = split * partial * results / machine.l2_bandwidth
                 if math.isinf(machine.l2_bandwidth):
                     every = split * partial * results

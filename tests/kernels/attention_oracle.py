@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 SOFTMAX = 6.0
 """Vector FLOP of a score beside the exponential."""
-FP32 = 4.0
 WIDE = 256
 """Elements of a key and a value above which smaller blocks of keys are tried too."""
 
@@ -50,7 +49,7 @@ def _seen(s: AttentionShape, queries: set[int]) -> int:
 
 def _mapped(m: Any, s: AttentionShape, rows: int, split: int, keys: int) -> float:
     width = s.head_dim + s.value_dim
-    room = rows * (s.head_dim * s.q_bytes + s.value_dim * FP32)
+    room = rows * (s.head_dim * s.q_bytes + s.value_dim * s.sum_bytes)
     if room + 2 * keys * width * s.kv_bytes > m.sram:  # one block is used, one is fetched
         return math.inf
     group = s.q_heads // s.kv_heads
@@ -86,8 +85,8 @@ def _mapped(m: Any, s: AttentionShape, rows: int, split: int, keys: int) -> floa
         behind = min(left, seconds)
         left -= behind
         total += seconds - share * behind
-    if split > 1:  # each result with its maximum and its sum, written and read in fp32
-        partial = 2 * (s.value_dim + 2) * FP32
+    if split > 1:  # each result with its maximum and its sum, written and read
+        partial = 2 * (s.value_dim + 2) * s.sum_bytes
         if math.isinf(m.l2_bandwidth):
             total += _moved(m, split * tokens * partial, held * partial)
         else:

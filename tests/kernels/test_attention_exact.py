@@ -39,11 +39,13 @@ SHAPES: dict[str, tuple[int, ...]] = {
 }
 
 
-def dense(*numbers: int, kv_bytes: float = 2.0, macs: float = 1.0) -> AttentionShape:
+def dense(
+    *numbers: int, kv_bytes: float = 2.0, macs: float = 1.0, sum_bytes: float = 4.0
+) -> AttentionShape:
     batch, q_heads, kv_heads, head, value, query, context, causal, window = numbers
     return AttentionShape(
         batch, q_heads, kv_heads, head, value, query, context, bool(causal), window,
-        2.0, kv_bytes, macs,
+        2.0, kv_bytes, macs, sum_bytes=sum_bytes,
     )  # fmt: skip
 
 
@@ -74,6 +76,7 @@ def shapes(draw: st.DrawFn) -> AttentionShape:
         draw(st.sampled_from([0, 1, 50, 64])) if causal else 0,
         kv_bytes=draw(st.sampled_from([0.5625, 1.0, 2.0])),
         macs=draw(st.sampled_from([0.5, 1.0, 2.0])),
+        sum_bytes=draw(st.sampled_from([2.0, 4.0])),
     )
 
 
