@@ -1,9 +1,10 @@
 """Memory of one chip of a plan: weights, what is left for KV, and whether it fits.
 
 Each pipeline stage holds its layers (one more or less than another); within one every chip
-holds the same, and the stage with the least room decides. KV heads are split over tp and replicated beyond one per chip;
-the row of latent attention is whole on every tp chip, unless ``dcp`` of them split the tokens.
-Experts are spread over ep; each data-parallel rank has its own sequences.
+holds the same, and the stage with the least room decides. KV heads are split over tp and
+replicated beyond one per chip; the row of latent attention is whole on every tp chip, unless
+``dcp`` of them split the tokens. Experts are spread over ep; each data-parallel rank has its
+own sequences.
 """
 
 from __future__ import annotations

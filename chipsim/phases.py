@@ -6,15 +6,16 @@ import functools
 from typing import TYPE_CHECKING
 
 from chipsim.errors import ConfigError, InfeasibleError
-from chipsim.estimates import PhaseEstimate
+from chipsim.estimates import OperatorRow, PhaseEstimate
 from chipsim.memory import check_phase
-from chipsim.ops.graph import Phase, phase_graph
+from chipsim.ops.graph import Phase, SparseForm, phase_graph
+from chipsim.ops.layers import Latent
 from chipsim.ops.loads import UNIFORM, ExpertLoad
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
 from chipsim.ops.precision import Precision
 from chipsim.performance import PerformanceModel
-from chipsim.pipeline import pipeline
+from chipsim.pipeline import Pipeline, pipeline
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
@@ -89,27 +90,15 @@ class PhaseModel:
         return known
 
     def _estimate(self, phase: Phase) -> PhaseEstimate:
-        chip, kernels = self.performance.chip, self.performance.execution.kernels
+        chip = self.performance.chip
         check_machine(chip, self.plan)
         if self.plan.cp > 1 and phase.kind in ("decode", "mixed"):
             allowed = f"1 in {phase.kind}; dcp splits the cached tokens"
             raise ConfigError("plan", "cp", self.plan.cp, allowed)
-        precision = self.precision_of(phase)
-        graph = phase_graph(
-            self.model,
-            phase,
-            self.plan,
-            attention=kernels.attention,
-            qkv=kernels.qkv,
-            vector_format=kernels.vector_format,
-            precision=precision,
-            load=self.load,
-            layers_only=self.layers_only,
-        )
         if self.check_memory and phase.kind != "encode":
-            check_phase(chip, self.model, self.plan, precision, phase)
-        rows = self.performance.rows(graph)
-        step = pipeline(self.model, self.plan, phase, rows)
+            check_phase(chip, self.model, self.plan, self.precision_of(phase), phase)
+        forms = [self._step(phase, form) for form in self._forms(phase)]
+        rows, step = min(forms, key=lambda form: form[1].latency_s)
         return PhaseEstimate(
             chip.name,
             self.performance.execution.name,
@@ -124,6 +113,33 @@ class PhaseModel:
             step.bubble,
             self.plan.stage_layers(self.model.layers),
         )
+
+    def _forms(self, phase: Phase) -> tuple[SparseForm, ...]:
+        """Forms of latent attention to try: where sparse attention prefills, both."""
+        mixers = (group.layer.mixer for group in self.model.groups)
+        sparse = any(isinstance(mixer, Latent) and mixer.indexer for mixer in mixers)
+        both = sparse and phase.kind in ("prefill", "mixed")
+        return ("expanded", "absorbed") if both else ("absorbed",)
+
+    def _step(
+        self, phase: Phase, sparse: SparseForm
+    ) -> tuple[tuple[OperatorRow, ...], Pipeline]:
+        """The operators of a step in one form, and how they fill the pipeline."""
+        kernels = self.performance.execution.kernels
+        graph = phase_graph(
+            self.model,
+            phase,
+            self.plan,
+            attention=kernels.attention,
+            qkv=kernels.qkv,
+            sparse=sparse,
+            vector_format=kernels.vector_format,
+            precision=self.precision_of(phase),
+            load=self.load,
+            layers_only=self.layers_only,
+        )
+        rows = self.performance.rows(graph)
+        return rows, pipeline(self.model, self.plan, phase, rows)
 
 
 def check_machine(chip: Chip, plan: Parallelism) -> None:

@@ -30,6 +30,9 @@ __all__ = ["Phase", "layer_graph", "phase_graph"]
 
 ATTENTION = ("fused", "unfused")
 QKV = ("fused", "separate")
+SparseForm = Literal["absorbed", "expanded"]
+"""Form of sparse latent attention in prefill."""
+SPARSE: tuple[SparseForm, ...] = ("absorbed", "expanded")
 
 
 def layer_graph(
@@ -39,6 +42,7 @@ def layer_graph(
     *,
     attention: Literal["fused", "unfused"] = "fused",
     qkv: Literal["fused", "separate"] = "fused",
+    sparse: SparseForm = "absorbed",
     vector_format: str | None = None,
     precision: Precision | None = None,
     load: ExpertLoad = UNIFORM,
@@ -65,6 +69,7 @@ def layer_graph(
         vector_format=vector_format,
         attention=attention,
         qkv=qkv,
+        sparse=sparse,
     )
     kinds = {group.layer.name: group.layer for group in model.groups}
     name = layer or model.sequence[0].name
@@ -83,6 +88,7 @@ def phase_graph(
     *,
     attention: Literal["fused", "unfused"] = "fused",
     qkv: Literal["fused", "separate"] = "fused",
+    sparse: SparseForm = "absorbed",
     vector_format: str | None = None,
     precision: Precision | None = None,
     load: ExpertLoad = UNIFORM,
@@ -102,6 +108,10 @@ def phase_graph(
         is always fused.
     qkv : str
         One projection for query, key and value, or three.
+    sparse : str
+        Form of sparse latent attention in prefill (decode is absorbed): ``"absorbed"``
+        reads the rows that the indexer picked; ``"expanded"`` makes keys and values of
+        every head of the whole context and masks those that were not picked.
     vector_format : str, optional
         Format of the tensors of norms, softmax, activation and rotary; the activations'
         own unless given. Residual adds and the embedding stay in the activations' format.
@@ -141,6 +151,7 @@ def phase_graph(
         vector_format=vector_format,
         attention=attention,
         qkv=qkv,
+        sparse=sparse,
     )
     last = None if layers_only else _add_embedding(builder)
     several = len(model.groups) > 1
@@ -166,12 +177,17 @@ def _builder(
     vector_format: str | None,
     attention: str,
     qkv: str,
+    sparse: str,
 ) -> Builder:
     import networkx as nx
 
     plan, precision = plan or Parallelism(), precision or Precision()
     check(model, plan)
-    for switch, value, known in (("attention", attention, ATTENTION), ("qkv", qkv, QKV)):
+    for switch, value, known in (
+        ("attention", attention, ATTENTION),
+        ("qkv", qkv, QKV),
+        ("sparse", sparse, SPARSE),
+    ):
         if value not in known:
             raise ConfigError("kernels", switch, value, ", ".join(known))
     return Builder(
@@ -183,6 +199,7 @@ def _builder(
         vector=vector_format or precision.activations,
         fused_attention=attention == "fused",
         fused_qkv=qkv == "fused",
+        expands_sparse=sparse == "expanded",
         causal=phase.kind != "encode",
         step=tuple(_part(segment, plan) for segment in phase.segments),
     )

@@ -80,6 +80,7 @@ class Builder:
     vector: str
     fused_attention: bool
     fused_qkv: bool
+    expands_sparse: bool = False
     causal: bool = True
     step: tuple[Part, ...] = ()
     parts: tuple[Part, ...] = ()

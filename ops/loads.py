@@ -73,6 +73,21 @@ class ExpertLoad(Spec):
             raise ConfigError("experts", "", text, allowed)
         return cls()
 
+    @property
+    def text(self) -> str:
+        """The load in words.
+
+        >>> ExpertLoad().text, ExpertLoad.parse("zipf=1.1").text
+        ('uniform', 'zipf=1.1')
+        >>> ExpertLoad.parse("histogram=4,0,7,1").text
+        'histogram of 4 experts'
+        """
+        if self.kind == "zipf":
+            return f"zipf={self.exponent:g}"
+        return (
+            self.kind if self.kind == "uniform" else f"histogram of {len(self.tokens)} experts"
+        )
+
 
 UNIFORM = ExpertLoad()
 

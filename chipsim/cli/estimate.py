@@ -481,7 +481,10 @@ def _answer_phase(
     )
     estimate = phases.estimate(phase)
     joules = _joules(performance)
-    record = phase_record(estimate, phases.precision_of(phase), joules, layers_only=layers_only)
+    formats_of = phases.precision_of(phase)
+    record = phase_record(
+        estimate, formats_of, joules, layers_only=layers_only, load=phases.load
+    )
     if as_json:
         emit(record)
     else:

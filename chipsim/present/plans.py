@@ -8,6 +8,7 @@ from rich.text import Text
 
 from chipsim.present.provenance import phase_text, precision_text
 from chipsim.present.quantities import digits, format_si, percent, seconds
+from chipsim.present.records import step_record
 from chipsim.present.tables import bound_cell, table
 
 if TYPE_CHECKING:
@@ -73,12 +74,10 @@ def plans_record(found: PlanSearch) -> dict[str, Any]:
         "chip": performance.chip.name,
         "execution": performance.execution.name,
         "model": found.model.model.name,
-        "phase": phase.kind,
-        "batch": phase.batch,
-        "query": phase.query,
-        "context": phase.context,
+        **step_record(phase),
         "chips": found.chips,
         "precision": precision_text(found.model.precision_of(phase)),
+        "load": found.model.load.text,
         "share": found.memory_share,
         "prices": found.prices.name,
         "rows": found.records(),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from chipsim.cost.cap import CappedModel
 from chipsim.cost.energy import EnergyModel
 from chipsim.errors import UnknownNameError
+from chipsim.ops.loads import UNIFORM
 from chipsim.present.cost import compare_money
 from chipsim.present.provenance import plan_text, precision_text
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from chipsim.explore.compare import Comparison
     from chipsim.explore.cuts import CutsResult
     from chipsim.memory import MemoryPlan
+    from chipsim.ops.loads import ExpertLoad
     from chipsim.ops.operators import Operator
+    from chipsim.ops.phase import Phase
     from chipsim.ops.precision import Precision
     from chipsim.performance import PerformanceModel
     from chipsim.validation import ValidationResult
@@ -105,7 +108,12 @@ def _total(rows: list[dict[str, Any]], key: str) -> float | None:
 
 
 def phase_record(
-    estimate: PhaseEstimate, precision: Precision, joules: Joules = None, *, layers_only: bool
+    estimate: PhaseEstimate,
+    precision: Precision,
+    joules: Joules = None,
+    *,
+    layers_only: bool,
+    load: ExpertLoad = UNIFORM,
 ) -> dict[str, Any]:
     """A phase and its operators; joules are those of one chip."""
     phase = estimate.phase
@@ -119,12 +127,10 @@ def phase_record(
         "chip": estimate.chip,
         "execution": estimate.execution,
         "model": estimate.model,
-        "phase": phase.kind,
-        "batch": phase.batch,
-        "query": phase.query,
-        "context": phase.context,
+        **step_record(phase),
         "plan": plan_text(estimate.plan),
         "precision": precision_text(precision),
+        "load": load.text,
         "layers_only": layers_only,
         "latency_s": estimate.latency_s,
         "pipeline": {
@@ -142,6 +148,21 @@ def phase_record(
         "conversions": conversions(estimate.conversions),
         "operators": operators,
     }
+
+
+def step_record(phase: Phase) -> dict[str, Any]:
+    """What a step was asked to be: its sequences, with those that decode beside a chunk."""
+    asked = {
+        "phase": phase.kind,
+        "batch": phase.batch,
+        "query": phase.query,
+        "context": phase.context,
+    }
+    if phase.kind == "decode":
+        return asked | {"draft": phase.draft}
+    if phase.kind == "mixed":
+        return asked | {"decodes": phase.decodes, "decode_context": phase.decode_context}
+    return asked
 
 
 def _row_energy(row: OperatorRow, joules: Joules) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import networkx as nx
 import pytest
 
 from chipsim.arch_configs import names
+from chipsim.errors import ConfigError
 from chipsim.ops.graph import Phase, layer_graph, phase_graph
 from chipsim.ops.layers import Experts, Latent, Linear
 from chipsim.ops.loads import ExpertLoad, distinct_experts
@@ -165,7 +166,26 @@ def test_sparse_attention_reads_few_rows_and_its_indexer_all_keys() -> None:
     assert scores.flops == 4 * 2 * 64 * 128 * 100_000
 
 
-def test_sparse_attention_has_one_form_at_every_length() -> None:
+def test_sparse_attention_expands_its_rows_in_prefill_where_asked() -> None:
+    """320 products per head and pair, not 2 x 512 + 64 where all are read: 3.4 times."""
+    short = Phase.prefill(1, 500, 1000)
+    expanded = operators(layer_graph(V32, short, sparse="expanded"))
+    absorbed = operators(layer_graph(V32, short))
+    assert expanded["latent_up"].m == 1500
+    assert expanded["attention"].pairs == absorbed["attention"].pairs
+    assert absorbed["attention"].flops == 3.4 * expanded["attention"].flops
+    assert expanded["index_scores"] == absorbed["index_scores"]
+    long = operators(layer_graph(V32, Phase.prefill(1, 500, 9500), sparse="expanded"))
+    assert long["attention"].pairs == 500 * 9500 + 500 * 501 // 2
+    step = layer_graph(V32, Phase.mixed(64, 0, 4, 4096), sparse="expanded")
+    assert step.has_edge("index_top_k", "attention")
+    assert isinstance(operators(step)["attention"], Attention)
+    assert isinstance(operators(step)["attention_decode"], LatentAttention)
+    with pytest.raises(ConfigError, match=r"sparse: 'dense' .* absorbed, expanded"):
+        layer_graph(V32, short, sparse="dense")  # type: ignore[arg-type]
+
+
+def test_absorbed_sparse_attention_is_the_same_at_every_length() -> None:
     """Below what a query may read it reads all that it sees, by the same operators."""
     short, long = (
         operators(layer_graph(V32, phase))
