@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Count = Annotated[int, Field(ge=1, le=10**9, strict=True)]
-Topology = Literal["fully-connected", "ring"]
+Topology = Literal["fully-connected", "switch", "ring", "torus"]
 
 
 def _positive(value: float) -> float:
@@ -143,8 +143,33 @@ class Machine(Spec):
 
     chips: Count = 8
     topology: Topology = "fully-connected"
+    sides: Annotated[tuple[Count, ...], Field(min_length=2, max_length=3)] | None = Field(
+        default=None, validate_default=True
+    )
+    """Chips along each dimension of a torus, the first innermost in the order of ranks."""
+    in_network_reduction: bool = False
+    """The switch adds what chips send it (NVLink SHARP)."""
     scale_out: ScaleOut | None = None
     """Null: the machine stands alone."""
+
+    @field_validator("sides")
+    @classmethod
+    def _whole_torus(
+        cls, value: tuple[int, ...] | None, info: ValidationInfo
+    ) -> tuple[int, ...] | None:
+        chips, topology = info.data.get("chips"), info.data.get("topology")
+        if value is not None and topology != "torus":
+            raise ValueError("null: only a torus has sides")
+        if topology == "torus" and (value is None or math.prod(value) != chips):
+            raise ValueError(f"two or three sides whose product is {chips} chips")
+        return value
+
+    @field_validator("in_network_reduction")
+    @classmethod
+    def _by_a_switch(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("topology") != "switch":
+            raise ValueError("false, unless topology is switch")
+        return value
 
 
 class Chip(Spec):

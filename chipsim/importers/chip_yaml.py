@@ -94,5 +94,5 @@ def _written(fields: dict[str, Any], prefix: str, units: dict[str, str]) -> dict
         elif value is not None and path in units:
             out[key] = quantity_text(value, units[path])
         elif value is not None or path == "core.systolic_array":
-            out[key] = value
+            out[key] = list(value) if isinstance(value, tuple) else value
     return out

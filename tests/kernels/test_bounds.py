@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from chipsim.kernels.attention import AttentionShape, attention_search
-from chipsim.kernels.collective import FULLY_CONNECTED, RING, all_reduce_seconds
+from chipsim.kernels.collective import FULLY_CONNECTED, RING, Sides, all_reduce_seconds
 from chipsim.kernels.gemm import Shape, evaluate
 from chipsim.kernels.gemm_search import search
 from chipsim.kernels.vector import vector_cost
@@ -184,21 +184,25 @@ def test_vector_operator(
         assert cost.memory == traffic / known.memory_bandwidth
 
 
+ONE = Sides(1, 1, 1, 1)
+"""No torus."""
+
+
 @given(st.floats(1, 1e10), st.integers(2, 512), st.sampled_from([FULLY_CONNECTED, RING]))
 def test_all_reduce_is_at_least_the_ring_bound(size: float, chips: int, topology: int) -> None:
     chip = machine()
-    seconds = all_reduce_seconds(chip, size, chips, topology)
+    seconds = all_reduce_seconds(chip, size, chips, topology, ONE)
     bound = 2.0 * (chips - 1) / chips * size / plain().link_bandwidth
     assert seconds >= bound * (1 - 1e-12)
-    faster = all_reduce_seconds(machine(link_bandwidth=2e11), size, chips, topology)
+    faster = all_reduce_seconds(machine(link_bandwidth=2e11), size, chips, topology, ONE)
     assert faster < seconds
 
 
 def test_all_reduce_of_one_chip_is_free() -> None:
-    assert all_reduce_seconds(machine(), 1e8, 1, RING) == 0.0
+    assert all_reduce_seconds(machine(), 1e8, 1, RING, ONE) == 0.0
 
 
 def test_all_reduce_closed_form() -> None:
     """100 MB over 8 chips at 50 GB/s: 3.5 ms without packets and latency."""
     chip = machine(link_bandwidth=5e10, link_latency=0.0, link_header=0.0)
-    assert all_reduce_seconds(chip, 1e8, 8, RING) == pytest.approx(3.5e-3, rel=1e-12)
+    assert all_reduce_seconds(chip, 1e8, 8, RING, ONE) == pytest.approx(3.5e-3, rel=1e-12)
