@@ -49,7 +49,7 @@ def group_sides(chip: Chip, local: int, stride: int) -> kernels.Sides:
         found[dimension] = max(n for n in range(1, min(left, room) + 1) if left % n == 0)
         left, apart = left // found[dimension], 1
     found[0] *= left
-    return kernels.Sides(*found, len(sides))
+    return kernels.Sides(found[0], found[1], found[2], len(sides))
 
 
 def placed(chip: Chip, chips: int, stride: int) -> tuple[int, int]:

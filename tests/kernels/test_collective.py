@@ -178,7 +178,8 @@ def test_faster_links_and_fewer_bytes_are_never_slower(
 
 def torus(*sides: int) -> Sides:
     """All chips of a machine of so many per dimension."""
-    return Sides(*sides, *[1] * (3 - len(sides)), len(sides))
+    x, y, z = (*sides, 1, 1)[:3]
+    return Sides(x, y, z, len(sides))
 
 
 @pytest.mark.parametrize("sides", [(2, 2), (4, 4), (3, 3, 3), (4, 4, 4), (8, 8, 8)])
