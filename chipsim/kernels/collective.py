@@ -12,7 +12,8 @@ each; two algorithms are costed and the faster is taken:
 Inside a machine chips are fully connected or on a switch (all links of a chip serve any
 pattern), or in a torus of two or three dimensions, of which a ring has one. Each dimension of
 a torus has an equal part of a chip's links. A message goes through them whole, or cut into a
-part for each: part r takes them in the order r, r + 1, ..., so all links are busy in a step. A switch may add what chips send it; then an all-reduce is one way up and one down.
+part for each: part r takes them in the order r, r + 1, ..., so all links are busy in a step. A
+switch may add what chips send it; then an all-reduce is one way up and one down.
 
 Scale-out is a network that never blocks: a chip is held by its own port. Sources: ring bound
 of Patarasuk & Yuan (2009); rings per dimension of Jain & Sabharwal, Optimal bucket algorithms
