@@ -50,7 +50,7 @@ CUTS = "cuts --chip spad-h100 --model bloom-176b --tp 8 --phase prefill --prompt
         (f"{PREFILL} --chip spad-h100 --prompt 64 --tp 3", "allowed: 1, 2, 4, 7, 8"),
         (f"{PREFILL} --chip spad-h100 --prompt 64 --tp 0", "'--tp'"),
         (f"{PREFILL} --chip spad-h100 --prompt 64 --tp 8 --plan tp=8", "not both"),
-        (f"{PREFILL} --chip spad-h100 --prompt 64 --plan pp=3", "pp: 3 is not allowed"),
+        (f"{PREFILL} --chip spad-h100 --prompt 64 --plan pp=71", "pp: 71 is not allowed"),
         (f"{PREFILL} --chip spad-h100 --prompt 0 --tp 8", "prefill: prompt: 0"),
         ("estimate decode --chip spad-h100 --model blom-176b --context 8", "bloom-176b"),
         ("memory --chip spad-h100 --model bloom-176b --tp 5", "allowed: 1, 2, 4"),
