@@ -1,0 +1,124 @@
+"""What a workload looks like: lengths, gaps, rates, and what a perfect cache would save."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from chipsim.cluster.workload import Workload
+
+PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
+
+
+def summary(workload: Workload) -> dict[str, Any]:
+    """Statistics of a workload, SI units in the names; None where there is no such figure.
+
+    Percentiles are linear between order statistics. Gaps and rates of a closed loop are
+    those of first turns: later ones arrive when the served system lets them.
+    """
+    at = workload.arrival_s[workload.roots]
+    prompt, output = workload.prompt_tokens, workload.output_tokens
+    gaps = np.diff(at)
+    rows = [_row("prompt_tokens", prompt), _row("output_tokens", output)]
+    rows += [_row("interarrival_s", gaps)] if len(gaps) else []
+    return {
+        "name": workload.name,
+        "source": workload.source,
+        "seed": workload.seed,
+        "requests": len(workload),
+        "closed_loop": workload.closed_loop,
+        "sessions": len(np.unique(workload.session[workload.session >= 0])),
+        "span_s": workload.span_s,
+        "rate_rps": workload.rate_rps or None,
+        "peak_rps": int(np.unique(np.floor(at), return_counts=True)[1].max()),
+        "interarrival_cv": _ratio(gaps.std(), gaps.mean()) if len(gaps) else None,
+        "zero_gap_share": float((gaps == 0.0).mean()) if len(gaps) else None,
+        "prompt_tokens_total": int(prompt.sum()),
+        "output_tokens_total": int(output.sum()),
+        "prompt_to_output": float(prompt.sum() / output.sum()),
+        "median_prompt_to_output": float(np.median(prompt / output)),
+        "prompt_output_correlation": _correlation(prompt, output),
+        **_reuse(workload),
+        "dropped": dict(workload.dropped),
+        "counted": dict(workload.counted),
+        "rows": rows,
+    }
+
+
+def _row(series: str, values: NDArray[Any]) -> dict[str, Any]:
+    percentiles = np.percentile(values, PERCENTILES)
+    return {
+        "series": series,
+        "mean": float(values.mean()),
+        "std": float(values.std()),
+        "min": float(values.min()),
+        **{f"p{p}": float(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
+        "max": float(values.max()),
+    }
+
+
+def _ratio(above: float, below: float) -> float | None:
+    return float(above / below) if below > 0.0 else None
+
+
+def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float | None:
+    """Pearson's; None where one of the two does not vary."""
+    if first.std() == 0.0 or second.std() == 0.0:
+        return None
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def _reuse(workload: Workload) -> dict[str, Any]:
+    """What a cache without bounds would save, and what is left to compute."""
+    known = bool(len(workload.block_ids)) or workload.closed_loop
+    if not known:
+        return {"prefix_hit_share": None, "requests_hit_share": None, "distinct_blocks": 0}
+    prompt, hits = workload.prompt_tokens, prefix_hits(workload)
+    reused = np.maximum(hits, carried(workload))
+    return {
+        "prefix_hit_share": float(hits.sum() / prompt.sum()),
+        "requests_hit_share": float((hits > 0).mean()),
+        "distinct_blocks": len(np.unique(workload.block_ids)),
+        "reusable_share": float(reused.sum() / prompt.sum()),
+        "uncached_prompt_to_output": float(
+            (prompt - reused).sum() / workload.output_tokens.sum()
+        ),
+    }
+
+
+def prefix_hits(workload: Workload) -> NDArray[np.int64]:
+    """Prompt tokens whose whole blocks an earlier prompt began with (unbounded cache).
+
+    Requests count in order of arrival, each seen at once by all later ones.
+
+    Returns
+    -------
+    int64 array, rank 1
+        Per request; 0 without blocks.
+    """
+    offsets, ids = workload.block_offsets, workload.block_ids
+    counts = np.diff(offsets)
+    if len(ids) == 0:
+        return np.zeros(len(workload), np.int64)
+    request = np.repeat(np.arange(len(workload)), counts)
+    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    unseen = request[first][inverse] >= request  # the block's first request is this one
+    place = np.arange(len(ids)) - np.repeat(offsets[:-1], counts)
+    hit_blocks = counts.copy()
+    some = counts > 0
+    hit_blocks[some] = np.minimum.reduceat(
+        np.where(unseen, place, np.repeat(counts, counts)), offsets[:-1][some]
+    )
+    whole = np.minimum(hit_blocks, workload.prompt_tokens // workload.block_tokens)
+    return np.asarray(whole * workload.block_tokens)
+
+
+def carried(workload: Workload) -> NDArray[np.int64]:
+    """Prompt tokens that a turn shares with its parent's prompt and output (0: no parent)."""
+    parent = workload.parent
+    context = workload.prompt_tokens[parent] + workload.output_tokens[parent]
+    return np.where(parent < 0, 0, np.minimum(context, workload.prompt_tokens))
