@@ -23,6 +23,7 @@ def summary(workload: Workload) -> dict[str, Any]:
     at = workload.arrival_s[workload.roots]
     prompt, output = workload.prompt_tokens, workload.output_tokens
     gaps = np.diff(at)
+    reuse, reuse_rows = _reuse(workload)
     rows = [_row("prompt_tokens", prompt), _row("output_tokens", output)]
     rows += [_row("interarrival_s", gaps)] if len(gaps) else []
     return {
@@ -35,17 +36,17 @@ def summary(workload: Workload) -> dict[str, Any]:
         "span_s": workload.span_s,
         "rate_rps": workload.rate_rps or None,
         "peak_rps": int(np.unique(np.floor(at), return_counts=True)[1].max()),
-        "interarrival_cv": _ratio(gaps.std(), gaps.mean()) if len(gaps) else None,
+        "interarrival_cv": _ratio(_std(gaps), gaps.mean()) if len(gaps) else None,
         "zero_gap_share": float((gaps == 0.0).mean()) if len(gaps) else None,
         "prompt_tokens_total": int(prompt.sum()),
         "output_tokens_total": int(output.sum()),
         "prompt_to_output": float(prompt.sum() / output.sum()),
         "median_prompt_to_output": float(np.median(prompt / output)),
         "prompt_output_correlation": _correlation(prompt, output),
-        **_reuse(workload),
+        **reuse,
         "dropped": dict(workload.dropped),
         "counted": dict(workload.counted),
-        "rows": rows,
+        "rows": rows + reuse_rows,
     }
 
 
@@ -54,11 +55,16 @@ def _row(series: str, values: NDArray[Any]) -> dict[str, Any]:
     return {
         "series": series,
         "mean": float(values.mean()),
-        "std": float(values.std()),
+        "std": _std(values),
         "min": float(values.min()),
         **{f"p{p}": float(v) for p, v in zip(PERCENTILES, percentiles, strict=True)},
         "max": float(values.max()),
     }
+
+
+def _std(values: NDArray[Any]) -> float:
+    """Of a sample (n - 1 below); 0 of one value."""
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
 def _ratio(above: float, below: float) -> float | None:
@@ -72,28 +78,40 @@ def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float | None:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _reuse(workload: Workload) -> dict[str, Any]:
-    """What a cache without bounds would save, and what is left to compute."""
-    known = bool(len(workload.block_ids)) or workload.closed_loop
-    if not known:
-        return {"prefix_hit_share": None, "requests_hit_share": None, "distinct_blocks": 0}
+REUSE = (
+    "prefix_hit_share",
+    "requests_hit_share",
+    "distinct_blocks",
+    "reusable_share",
+    "uncached_prompt_to_output",
+)
+"""Figures of reuse: by leading blocks of earlier prompts; by those or by what a turn shares
+with its parent's prompt and output, whichever is more; and what is left to compute."""
+
+
+def _reuse(workload: Workload) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What a cache without bounds would save (None: neither blocks nor turns are known)."""
+    if len(workload.block_ids) == 0 and not workload.closed_loop:
+        return dict.fromkeys(REUSE), []
     prompt, hits = workload.prompt_tokens, prefix_hits(workload)
     reused = np.maximum(hits, carried(workload))
-    return {
-        "prefix_hit_share": float(hits.sum() / prompt.sum()),
-        "requests_hit_share": float((hits > 0).mean()),
-        "distinct_blocks": len(np.unique(workload.block_ids)),
-        "reusable_share": float(reused.sum() / prompt.sum()),
-        "uncached_prompt_to_output": float(
-            (prompt - reused).sum() / workload.output_tokens.sum()
-        ),
-    }
+    total, new = prompt.sum(), prompt - reused
+    figures = (
+        float(hits.sum() / total),
+        float((hits > 0).mean()),
+        len(np.unique(workload.block_ids)),
+        float(reused.sum() / total),
+        float(new.sum() / workload.output_tokens.sum()),
+    )
+    rows = [_row("reusable_prompt_tokens", reused), _row("new_prompt_tokens", new)]
+    return dict(zip(REUSE, figures, strict=True)), rows
 
 
 def prefix_hits(workload: Workload) -> NDArray[np.int64]:
-    """Prompt tokens whose whole blocks an earlier prompt began with (unbounded cache).
+    """Prompt tokens in leading blocks that earlier prompts hold (a cache without bounds).
 
-    Requests count in order of arrival, each seen at once by all later ones.
+    Requests count in order of arrival, each seen at once by all later ones. A partly
+    filled last block counts where its id is known: then its tokens are the same.
 
     Returns
     -------
@@ -113,8 +131,7 @@ def prefix_hits(workload: Workload) -> NDArray[np.int64]:
     hit_blocks[some] = np.minimum.reduceat(
         np.where(unseen, place, np.repeat(counts, counts)), offsets[:-1][some]
     )
-    whole = np.minimum(hit_blocks, workload.prompt_tokens // workload.block_tokens)
-    return np.asarray(whole * workload.block_tokens)
+    return np.minimum(hit_blocks * workload.block_tokens, workload.prompt_tokens)
 
 
 def carried(workload: Workload) -> NDArray[np.int64]:
