@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from chipsim.cluster.workload import Workload
 
-LINES = 64
+LINES = 80
 """Of a table for all requests; with classes the lines of each are fewer."""
 CLASSES = 8
 INDEPENDENT = 0.01
@@ -113,47 +113,59 @@ def _gaps(gaps: NDArray[np.float64], lines: int) -> Gaps:
     share = np.linspace(0.0, 1.0, len(ordered)) if len(ordered) > 1 else np.array([0.0, 1.0])
     if len(ordered) == 1:
         ordered = np.repeat(ordered, 2)
-    kept = _best(ordered, share, lines)
+    kept = _best(ordered, share, lines, mean_weight=3.0)  # few long gaps make the mean
     return Gaps(
         ratio=tuple(float(f"{v:.5g}") for v in ordered[kept]),
         share=(0.0, *(float(f"{s:.6f}") for s in share[kept][1:-1]), 1.0),
     )
 
 
-def _best(x: NDArray[np.float64], f: NDArray[np.float64], lines: int) -> NDArray[np.int64]:
+def _best(
+    x: NDArray[np.float64], f: NDArray[np.float64], lines: int, mean_weight: float = 0.0
+) -> NDArray[np.int64]:
     """Indices of the points of a rising curve x(f) that a polyline keeps, first and last too.
 
-    The part that errs most gets a point where it errs most, until there are enough: the
-    error of a part is that of x, relative, weighted by mass over what lies above it, so
-    that P50 to P99.9 count alike.
+    The part that errs most gets a point where it errs most, until there are enough. A
+    part's error is that of x, relative, weighted by mass over the mass above it, so that
+    P50 to P99.9 count alike; and, times ``mean_weight``, what it moves the mean.
     """
     mass = np.diff(f, prepend=0.0)
-    weight = mass / np.maximum(1.0 - f + mass, 1.0 / max(len(f), 1000))
-    parts: list[tuple[float, int, int, int]] = [_worst(x, f, weight, 0, len(x) - 1)]
+    tail = mass / np.maximum(1.0 - f + mass, 1.0 / max(len(f), 1000))
+    curve = _Curve(x, f, tail, mean_weight * mass / float(np.sum(mass * x)))
+    parts = [curve.worst(0, len(x) - 1)]
     while len(parts) + 1 < lines:
         index = max(range(len(parts)), key=lambda i: parts[i][0])
         error, low, at, high = parts[index]
         if error <= 0.0:
             break
-        parts[index] = _worst(x, f, weight, low, at)
-        parts.append(_worst(x, f, weight, at, high))
+        parts[index] = curve.worst(low, at)
+        parts.append(curve.worst(at, high))
     return np.unique([point for _, low, _, high in parts for point in (low, high)])
 
 
-def _worst(
-    x: NDArray[np.float64], f: NDArray[np.float64], weight: NDArray[np.float64],
-    low: int, high: int,
-) -> tuple[float, int, int, int]:  # fmt: skip
-    """Error of the straight line from one point to another, and where it is worst."""
-    if high - low < 2:
-        return 0.0, low, low, high
-    inside = slice(low + 1, high)
-    rise = f[high] - f[low]
-    part = (f[inside] - f[low]) / rise if rise > 0.0 else np.ones(high - low - 1)
-    off = np.abs(x[low] + part * (x[high] - x[low]) - x[inside]) / np.maximum(x[inside], 1e-12)
-    off = np.minimum(off, 1e3)
-    score = off * (weight[inside] + 1e-9)
-    return float(score.sum()), low, low + 1 + int(np.argmax(off)), high
+class _Curve(NamedTuple):
+    """A rising curve x(f), and how much its relative and absolute errors count."""
+
+    x: NDArray[np.float64]
+    f: NDArray[np.float64]
+    relative: NDArray[np.float64]
+    absolute: NDArray[np.float64]
+
+    def worst(self, low: int, high: int) -> tuple[float, int, int, int]:
+        """Error of the straight line between two points: (error, low, where, high)."""
+        if high - low < 2:
+            return 0.0, low, low, high
+        inside = slice(low + 1, high)
+        x, f = self.x, self.f
+        rise = f[high] - f[low]
+        part = (f[inside] - f[low]) / rise if rise > 0.0 else np.ones(high - low - 1)
+        off = np.abs(x[low] + part * (x[high] - x[low]) - x[inside])
+        relative = off / np.maximum(x[inside], 1e-12)
+        if not self.absolute.any():
+            error = float(np.sum(np.minimum(relative, 1e3) * self.relative[inside]))
+            return error, low, low + 1 + int(np.argmax(relative)), high
+        score = np.minimum(relative, 1.0) * self.relative[inside] + off * self.absolute[inside]
+        return float(score.sum()), low, low + 1 + int(np.argmax(score)), high
 
 
 def as_yaml(spec: WorkloadSpec, comment: str) -> str:
@@ -170,4 +182,4 @@ def as_yaml(spec: WorkloadSpec, comment: str) -> str:
     _Dumper.add_representer(tuple, listed)
     data = spec.model_dump(exclude_unset=True)
     text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=96, allow_unicode=True)
-    return f"# {comment}\n{text}"
+    return "".join(f"# {line}\n" for line in comment.splitlines()) + text

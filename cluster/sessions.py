@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     Whole = NDArray[np.int64]
 
-MOST_BLOCKS = 2 * 10**8
-"""Ids of a generated workload: 1.6 GB."""
+MOST_BLOCKS = 10**8
+"""Ids of a generated workload: 0.8 GB."""
 
 
 class Sessions(Spec):
@@ -75,69 +75,82 @@ def sessions(
     ConfigError
         A number out of its range, or no turn that fits ``most_context``.
     """  # fmt: skip
-    times, counts, sizes = streams(seed, 3)
-    process = process_of(arrivals)
-    if requests is not None:
-        turns = _enough(kind, requests, counts)
-        begin = arrival_times(process, rate, times, len(turns))
-    else:
+    if requests is not None and not 1 <= requests <= MOST_REQUESTS:
+        raise ConfigError(name, "requests", requests, f"1 to {MOST_REQUESTS:.0e}")
+    process, times = process_of(arrivals), streams(seed, 3)[0]
+    if requests is None:
         begin = arrival_times(process, rate, times, None, duration_s)
-        turns = kind.turns.tokens_of(counts.random(len(begin)))
-    if turns.sum() > MOST_REQUESTS:
-        raise ConfigError(name, "requests", int(turns.sum()), f"at most {MOST_REQUESTS:.0e}")
-    if len(turns) == 0:
-        raise ConfigError(name, "duration", duration_s, "long enough for one session")
-    return _built(kind, begin, turns, sizes, name, process.kind, seed)
+        if len(begin) == 0:
+            raise ConfigError(name, "duration", duration_s, "long enough for one session")
+        turns = _turns(kind, len(begin), seed, name)
+    else:
+        turns = _enough(kind, requests, seed, name)
+        begin = arrival_times(process, rate, times, int(turns.session[-1]) + 1)
+    return _built(kind, begin, turns, name, process.kind, seed)
 
 
-def _enough(kind: Sessions, requests: int, rng: np.random.Generator) -> Whole:
-    """Turns of as many sessions as hold so many requests, the last one cut short."""
-    if not 1 <= requests <= MOST_REQUESTS:
-        raise ConfigError("sessions", "requests", requests, f"1 to {MOST_REQUESTS:.0e}")
-    turns = np.empty(0, np.int64)
-    while turns.sum() < requests:
-        turns = np.append(turns, kind.turns.tokens_of(rng.random(1024)))
-    ends = np.cumsum(turns)
-    turns = turns[: int(np.searchsorted(ends, requests)) + 1]
-    turns[-1] -= turns.sum() - requests
-    return turns
+class _Turns(NamedTuple):
+    """Turns, session by session: those that fit the longest context, and those that do not."""
+
+    session: Whole
+    turn: Whole
+    prompt: Whole
+    output: Whole
+    think_s: NDArray[np.float64]
+    fits: NDArray[np.bool_]
+
+
+def _turns(kind: Sessions, count: int, seed: int, name: str) -> _Turns:
+    """All turns of so many sessions; more sessions begin as fewer do."""
+    _, counts, sizes = streams(seed, 3)
+    turns = kind.turns.tokens_of(counts.random(count))
+    total = int(turns.sum())
+    if total > MOST_REQUESTS:
+        raise ConfigError(name, "requests", total, f"at most {MOST_REQUESTS:.0e}")
+    start = np.repeat(np.cumsum(turns) - turns, turns)
+    turn = np.arange(total) - start
+    u = sizes.random((total, 3))
+    first = kind.shared + kind.first.tokens_of(u[:, 0])
+    added = np.where(turn == 0, first, kind.new.tokens_of(u[:, 0]))
+    output = kind.output.tokens_of(u[:, 1])
+    prompt = _grown(added, output, start)
+    think = np.where(turn == 0, 0.0, kind.think.seconds_of(u[:, 2]))
+    fits = _until_full(prompt + output > kind.most_context, start)
+    if not fits.any():
+        allowed = f"{int((prompt + output).min())} or more, to hold a first turn"
+        raise ConfigError(name, "most_context", kind.most_context, allowed)
+    return _Turns(np.repeat(np.arange(count), turns), turn, prompt, output, think, fits)
+
+
+def _enough(kind: Sessions, requests: int, seed: int, name: str) -> _Turns:
+    """Turns of as many sessions as hold so many that fit, the last session cut short."""
+    count = 64
+    while (turns := _turns(kind, count, seed, name)).fits.sum() < requests:
+        count *= 2
+    end = int(np.flatnonzero(turns.fits)[requests - 1]) + 1
+    return _Turns(*(column[:end] for column in turns))
 
 
 def _built(
-    kind: Sessions, begin: NDArray[np.float64], turns: Whole, rng: np.random.Generator,
-    name: str, process: str, seed: int,
-) -> Workload:  # fmt: skip
-    """Turns of one session behind each other, then all in order of earliest arrival."""
-    count = int(turns.sum())
-    session = np.repeat(np.arange(len(turns)), turns)
-    start = np.repeat(np.cumsum(turns) - turns, turns)
-    turn = np.arange(count) - start
-    u = rng.random((count, 3))
-    output = kind.output.tokens_of(u[:, 1])
-    added = np.where(
-        turn == 0, kind.shared + kind.first.tokens_of(u[:, 0]), kind.new.tokens_of(u[:, 0])
-    )
-    prompt = _grown(added, output, start)
-    parent = np.where(turn == 0, -1, np.arange(count) - 1)
-    think = np.where(turn == 0, 0.0, kind.think.seconds_of(u[:, 2]))
-    kept = _until_full(prompt + output > kind.most_context, start)
-    if not kept.any():
-        shortest = int((prompt + output).min())
-        allowed = f"{shortest} or more, to hold a first turn"
-        raise ConfigError(name, "most_context", kind.most_context, allowed)
-    at = earliest(begin[session], parent, think)
-    order = np.flatnonzero(kept)[np.argsort(at[kept], kind="stable")]
+    kind: Sessions, begin: NDArray[np.float64], turns: _Turns, name: str, process: str, seed: int
+) -> Workload:
+    """The turns that fit, in order of earliest arrival."""
+    count = len(turns.turn)
+    parent = np.where(turns.turn == 0, -1, np.arange(count) - 1)
+    at = earliest(begin[turns.session], parent, turns.think_s)
+    fitting = np.flatnonzero(turns.fits)
+    order = fitting[np.argsort(at[fitting], kind="stable")]
     place = np.full(count + 1, -1)
     place[order] = np.arange(len(order))
-    offsets, ids = _blocks(kind, prompt[order], session[order])
+    offsets, ids = _blocks(kind, turns.prompt[order], turns.session[order])
     lost = count - len(order)
     return Workload(
         arrival_s=at[order],
-        prompt_tokens=prompt[order],
-        output_tokens=output[order],
-        session=session[order],
+        prompt_tokens=turns.prompt[order],
+        output_tokens=turns.output[order],
+        session=turns.session[order],
         parent=place[parent[order]],
-        think_s=think[order],
+        think_s=turns.think_s[order],
         block_offsets=offsets,
         block_ids=ids,
         block_tokens=kind.block_tokens,
@@ -182,6 +195,7 @@ def _blocks(kind: Sessions, prompt: Whole, session: Whole) -> tuple[Whole, Whole
     np.maximum.at(longest, session, counts)
     base = shared + np.cumsum(longest) - longest
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    index = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-    own = np.repeat(base[session], counts) + index
-    return offsets, np.where(index < shared, index, own)
+    ids = np.arange(offsets[-1])
+    ids -= np.repeat(offsets[:-1], counts)
+    np.add(ids, np.repeat(base[session], counts), out=ids, where=ids >= shared)
+    return offsets, ids
