@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
+    from chipsim.cluster.workload import Workload
+    from chipsim.cluster.workload_spec import load_workload
     from chipsim.cost import chip_cost
     from chipsim.errors import ChipsimError
     from chipsim.execution import Execution
@@ -40,6 +42,7 @@ __all__ = [
     "PerformanceModel",
     "Phase",
     "Precision",
+    "Workload",
     "__version__",
     "chip_cost",
     "compare",
@@ -47,6 +50,7 @@ __all__ = [
     "estimate",
     "import_chip",
     "import_model",
+    "load_workload",
     "memory_plan",
     "plans",
     "validate",
@@ -61,12 +65,14 @@ _HOMES = {
     "PerformanceModel": "chipsim.performance",
     "Phase": "chipsim.ops.graph",
     "Precision": "chipsim.ops.precision",
+    "Workload": "chipsim.cluster.workload",
     "chip_cost": "chipsim.cost",
     "compare": "chipsim.explore.compare",
     "cuts": "chipsim.explore.cuts",
     "estimate": "chipsim.phases",
     "import_chip": "chipsim.importers",
     "import_model": "chipsim.importers",
+    "load_workload": "chipsim.cluster.workload_spec",
     "memory_plan": "chipsim.memory",
     "plans": "chipsim.explore.plans",
     "validate": "chipsim.validation",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from chipsim.cluster.distributions import Share, Spread
+from chipsim.cluster.distributions import Share
 from chipsim.cluster.workload_checks import MOST_REQUESTS
 from chipsim.errors import ConfigError
 from chipsim.spec import FieldError, Spec
@@ -23,19 +23,23 @@ if TYPE_CHECKING:
 
 Kind = Literal["poisson", "gamma", "deterministic", "gaps", "diurnal"]
 KINDS: tuple[Kind, ...] = ("poisson", "gamma", "deterministic", "gaps", "diurnal")
+Table = Annotated[tuple[Annotated[float, Field(ge=0, le=1e9)], ...], Field(max_length=100_000)]
+"""Numbers from 0."""
 SMALLEST_CV, LARGEST_CV = 0.01, 100.0
 
 
 class Gaps(Spec):
     """Measured gaps over their mean: ``share`` of all are at most ``ratio``."""
 
-    ratio: tuple[Annotated[float, Field(ge=0, le=1e9)], ...] = Field(min_length=2, max_length=100_000)
-    share: tuple[Share, ...] = Field(min_length=2, max_length=100_000)
+    ratio: Annotated[Table, Field(min_length=2)]
+    share: Annotated[tuple[Share, ...], Field(min_length=2, max_length=100_000)]
 
     @model_validator(mode="after")
     def _is_a_distribution(self) -> Self:
         if len(self.ratio) != len(self.share):
-            raise FieldError("share", f"{len(self.share)} entries", f"{len(self.ratio)}, as ratio")
+            raise FieldError(
+                "share", f"{len(self.share)} entries", f"{len(self.ratio)}, as ratio"
+            )
         for name in ("ratio", "share"):
             if (np.diff(getattr(self, name)) < 0.0).any():
                 raise FieldError(name, "a number that falls", "numbers that never fall")
@@ -61,9 +65,7 @@ class Arrivals(Spec):
     gaps: Gaps | None = None
     swing: Annotated[float, Field(ge=0, le=1)] | None = None
     """Diurnal: rate(t) = rate (1 + swing sin(2 pi t / period))."""
-    hourly: tuple[Annotated[float, Field(ge=0, le=1e9)], ...] | None = Field(
-        None, min_length=1, max_length=100_000
-    )
+    hourly: Annotated[Table, Field(min_length=1)] | None = None
     """Diurnal: rates of equal parts of the period, up to a factor: their mean is ``rate``."""
     period: Annotated[Seconds, Field(gt=0, le=1e9)] = 86400.0
 
@@ -81,7 +83,10 @@ class Arrivals(Spec):
 
 
 def arrival_times(
-    arrivals: Arrivals, rate: float, rng: Generator, requests: int | None = None,
+    arrivals: Arrivals,
+    rate: float,
+    rng: Generator,
+    requests: int | None = None,
     duration_s: float | None = None,
 ) -> Floats:
     """Arrival times in order, seconds.
@@ -124,7 +129,7 @@ def _check(rate: float, requests: int | None, duration_s: float | None) -> None:
         raise ConfigError("arrivals", "", both, "either requests or a duration")
     if requests is not None and not 1 <= requests <= MOST_REQUESTS:
         raise ConfigError("arrivals", "requests", requests, f"1 to {MOST_REQUESTS:.0e}")
-    if duration_s is not None and not (0.0 < duration_s and duration_s * rate <= MOST_REQUESTS):
+    if duration_s is not None and not (duration_s > 0.0 and duration_s * rate <= MOST_REQUESTS):
         allowed = f"above 0 s, at most {MOST_REQUESTS:.0e} requests"
         raise ConfigError("arrivals", "duration", duration_s, allowed)
 
@@ -153,7 +158,9 @@ def _summed(
         parts.append(np.cumsum(gaps))
         last, drawn = float(parts[-1][-1]), drawn + CHUNK
         if drawn > 2 * MOST_REQUESTS:
-            raise ConfigError("arrivals", "duration", duration_s, f"{MOST_REQUESTS:.0e} requests")
+            raise ConfigError(
+                "arrivals", "duration", duration_s, f"{MOST_REQUESTS:.0e} requests"
+            )
     at = np.concatenate(parts)
     return at[at < until]
 
@@ -173,7 +180,9 @@ def _thinned(
     """
     shape, peak = _rates(arrivals)
     if peak > MOST_PEAK:
-        raise ConfigError("arrivals", "hourly", peak, f"a peak of at most {MOST_PEAK} × the mean")
+        raise ConfigError(
+            "arrivals", "hourly", peak, f"a peak of at most {MOST_PEAK} × the mean"
+        )
     parts: list[Floats] = []
     last, found = 0.0, 0
     while (found < requests) if requests is not None else (last < (duration_s or 0.0)):

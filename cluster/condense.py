@@ -24,7 +24,9 @@ INDEPENDENT = 0.01
 """Share of the variance of outputs that prompts explain, below which one class will do."""
 
 
-def condense(workload: Workload, classes: int | None = None, lines: int = LINES) -> WorkloadSpec:
+def condense(
+    workload: Workload, classes: int | None = None, lines: int = LINES
+) -> WorkloadSpec:
     """Describe an open-loop trace by quantiles of its lengths and gaps.
 
     Parameters
@@ -49,7 +51,9 @@ def condense(workload: Workload, classes: int | None = None, lines: int = LINES)
         A closed loop, requests that all arrive at once, or no room for a table.
     """
     if workload.closed_loop or workload.rate_rps == 0.0:
-        raise ConfigError(workload.name, "arrivals", "none of its own", "an open loop over time")
+        raise ConfigError(
+            workload.name, "arrivals", "none of its own", "an open loop over time"
+        )
     if lines < 2 or (classes is not None and classes < 1):
         raise ConfigError(workload.name, "lines or classes", (lines, classes), "2, 1 or more")
     if classes is None:

@@ -103,7 +103,9 @@ class Quantiles(Spec):
     @model_validator(mode="after")
     def _is_a_distribution(self) -> Self:
         if len(self.tokens) != len(self.share):
-            raise FieldError("share", f"{len(self.share)} entries", f"{len(self.tokens)}, as tokens")
+            raise FieldError(
+                "share", f"{len(self.share)} entries", f"{len(self.tokens)}, as tokens"
+            )
         if any(b <= a for a, b in zip(self.tokens, self.tokens[1:], strict=False)):
             raise FieldError("tokens", "a number that does not rise", "numbers that rise")
         if any(b < a for a, b in zip(self.share, self.share[1:], strict=False)):

@@ -16,6 +16,7 @@ from chipsim.cluster.arrivals import Arrivals, arrival_times
 from chipsim.cluster.distributions import Length, correlated
 from chipsim.cluster.workload import Workload
 from chipsim.errors import ConfigError
+from chipsim.ops.checks import whole
 from chipsim.spec import FieldError, Spec
 
 if TYPE_CHECKING:
@@ -75,8 +76,13 @@ class Lengths(Spec):
 
 
 def generate(
-    rate: float, lengths: Lengths, arrivals: Arrivals | str = "poisson", *,
-    requests: int | None = None, duration_s: float | None = None, seed: int = 0,
+    rate: float,
+    lengths: Lengths,
+    arrivals: Arrivals | str = "poisson",
+    *,
+    requests: int | None = None,
+    duration_s: float | None = None,
+    seed: int = 0,
     name: str = "generated",
 ) -> Workload:
     """Draw a workload of an open loop.
@@ -112,8 +118,13 @@ def generate(
 
 
 def resample(
-    workload: Workload, rate: float, arrivals: Arrivals | str = "poisson", *,
-    requests: int | None = None, duration_s: float | None = None, seed: int = 0,
+    workload: Workload,
+    rate: float,
+    arrivals: Arrivals | str = "poisson",
+    *,
+    requests: int | None = None,
+    duration_s: float | None = None,
+    seed: int = 0,
     joint: bool = True,
 ) -> Workload:
     """Draw requests of a trace again, with replacement, at another rate (bootstrap).
@@ -149,10 +160,14 @@ def resample(
     )
 
 
-def rearranged(workload: Workload, rate: float, arrivals: Arrivals | str, seed: int) -> Workload:
+def rearranged(
+    workload: Workload, rate: float, arrivals: Arrivals | str, seed: int
+) -> Workload:
     """The same requests in their order, with arrivals drawn anew (`ConfigError`)."""
     if workload.closed_loop:
-        raise ConfigError(workload.name, "arrivals", "new ones", "none: its turns wait for turns")
+        raise ConfigError(
+            workload.name, "arrivals", "new ones", "none: its turns wait for turns"
+        )
     times, _ = streams(seed, 2)
     at = arrival_times(process_of(arrivals), rate, times, len(workload))
     return replace(workload, arrival_s=at, seed=seed)
@@ -160,11 +175,17 @@ def rearranged(workload: Workload, rate: float, arrivals: Arrivals | str, seed: 
 
 def process_of(arrivals: Arrivals | str) -> Arrivals:
     """An arrival process, or that of a kind (`ConfigError`)."""
-    return arrivals if isinstance(arrivals, Arrivals) else Arrivals.build("arrivals", kind=arrivals)
+    return (
+        arrivals
+        if isinstance(arrivals, Arrivals)
+        else Arrivals.build("arrivals", kind=arrivals)
+    )
 
 
 def streams(seed: int, count: int) -> list[Generator]:
     """Independent generators of one seed (`ConfigError`: not a whole number from 0)."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
-        raise ConfigError("seed", "", seed, "a whole number from 0")
-    return [np.random.Generator(np.random.PCG64(s)) for s in np.random.SeedSequence(seed).spawn(count)]
+    first = whole("seed", "", seed, 0)
+    return [
+        np.random.Generator(np.random.PCG64(s))
+        for s in np.random.SeedSequence(first).spawn(count)
+    ]

@@ -50,7 +50,9 @@ def azure(data: bytes, file: str) -> Rows:
     """Azure's traces of 2023 (7 digits of a second) and 2024 (6 digits, with a zone)."""
     table = _table(data, file)
     at = _times(table, file, _column(table, file, ("timestamp",)))
-    return Rows(file, "azure", at, *_tokens(table, file, ("contexttokens",), ("generatedtokens",)))
+    return Rows(
+        file, "azure", at, *_tokens(table, file, ("contexttokens",), ("generatedtokens",))
+    )
 
 
 def burstgpt(data: bytes, file: str) -> Rows:
@@ -109,7 +111,9 @@ def _table(data: bytes, file: str) -> pd.DataFrame:
         )  # fmt: skip
     except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning, OverflowError) as error:
         line = " ".join(str(error).split())[:120]
-        raise ConfigError(file, "", line, "a CSV table in UTF-8, its first line names") from None
+        raise ConfigError(
+            file, "", line, "a CSV table in UTF-8, its first line names"
+        ) from None
     if len(table) == 0:
         raise ConfigError(file, "", "0 rows", "a request per row below the names")
     table.columns = pd.Index([_plain(str(name)) for name in table.columns])
@@ -123,7 +127,9 @@ def _column(table: pd.DataFrame, file: str, known: Sequence[str]) -> str:
     for name in known:
         if name in table:
             return name
-    raise ConfigError(file, "columns", ", ".join(table.columns), f"one named {' or '.join(known)}")
+    raise ConfigError(
+        file, "columns", ", ".join(table.columns), f"one named {' or '.join(known)}"
+    )
 
 
 def _tokens(
@@ -145,20 +151,20 @@ def _sessions(table: pd.DataFrame, file: str) -> dict[str, NDArray[Any]]:
     return {}
 
 
-def _blocks(
-    table: pd.DataFrame, file: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def _blocks(table: pd.DataFrame, file: str) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Block ids, parted by blanks, of a column ``blocks_of_512``."""
     none = np.empty(0, np.int64)
     name = next((name for name in table if BLOCKS_COLUMN.fullmatch(str(name))), None)
     if name is None:
         return none, none, 0
     cells = table[name].fillna("").astype(str)
-    counts = cells.str.split().str.len().to_numpy(np.int64)
+    counts = np.array([len(cell.split()) for cell in cells], np.int64)
     try:
         ids = np.array(" ".join(cells).split(), dtype=np.int64)
     except (ValueError, OverflowError):
-        raise ConfigError(file, str(name), cells.iloc[0], "whole numbers, blanks between") from None
+        raise ConfigError(
+            file, str(name), cells.iloc[0], "whole numbers, blanks between"
+        ) from None
     tokens = int(str(name).rsplit("_", 1)[1])
     return np.concatenate([[0], np.cumsum(counts)]), ids, tokens
 

@@ -180,7 +180,9 @@ def _json(data: bytes, file: str, *, first_line: bool = False) -> Any:
     try:
         text = data.decode("utf-8")
         found, _ = (
-            json.JSONDecoder().raw_decode(text.lstrip()) if first_line else (json.loads(text), 0)
+            json.JSONDecoder().raw_decode(text.lstrip())
+            if first_line
+            else (json.loads(text), 0)
         )
     except (ValueError, RecursionError) as error:
         raise ConfigError(file, "", str(error)[:100], "JSON") from None

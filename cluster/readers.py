@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FORMATS: dict[str, str] = {
     "azure": "CSV TIMESTAMP,ContextTokens,GeneratedTokens (Azure LLM inference 2023, 2024)",
-    "mooncake": "JSON lines timestamp (ms), input_length, output_length, hash_ids (blocks of 512)",
+    "mooncake": "JSON lines timestamp (ms), input_length, output_length, hash_ids (of 512)",
     "burstgpt": "CSV with Timestamp, Request tokens, Response tokens",
     "csv": "CSV with arrival_s, prompt_tokens, output_tokens, perhaps session, priority",
     "lengths": "CSV or JSON list of prompt and output tokens, without arrivals",

@@ -60,7 +60,9 @@ class Rows:
         found = np.flatnonzero((self.prompt_tokens > 0) & (self.output_tokens > 0))
         if len(found) == 0:
             count = f"{len(self.prompt_tokens)} rows"
-            raise ConfigError(self.file, "", count, "at least one with prompt and output tokens")
+            raise ConfigError(
+                self.file, "", count, "at least one with prompt and output tokens"
+            )
         return found
 
     def lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -69,8 +71,11 @@ class Rows:
         return self.prompt_tokens[some], self.output_tokens[some]
 
     def workload(
-        self, arrival_s: NDArray[np.float64] | None = None, spread: Spread | None = None,
-        seed: int | None = None, name: str | None = None,
+        self,
+        arrival_s: NDArray[np.float64] | None = None,
+        spread: Spread | None = None,
+        seed: int | None = None,
+        name: str | None = None,
     ) -> Workload:
         """The requests in order of arrival.
 
@@ -89,11 +94,11 @@ class Rows:
             No arrivals; as `some` and `Workload`.
         """  # fmt: skip
         some = self.some()
-        if self.arrival_s is None and arrival_s is None:
+        at = arrival_s if self.arrival_s is None else self.arrival_s[some]
+        if at is None:
             raise ChipsimError(f"{self.file}: holds lengths without arrival times: give a rate")
-        at = self.arrival_s[some] if self.arrival_s is not None else arrival_s
         order = np.argsort(at, kind="stable")
-        at, chosen = np.asarray(at)[order], some[order]
+        at, chosen = at[order], some[order]
         counted = {
             UNSORTED: int((np.diff(order) < 0).sum()),
             TWICE: self._twice(chosen),
@@ -170,7 +175,9 @@ def spread_out(
     typical = float(np.median(np.diff(stamps)))
     width = np.minimum(np.append(np.diff(stamps), typical), typical)
     if spread == "even":
-        part = (np.arange(len(arrival_s)) - np.repeat(first, counts)) / np.repeat(counts, counts)
+        part = (np.arange(len(arrival_s)) - np.repeat(first, counts)) / np.repeat(
+            counts, counts
+        )
     else:
         part = np.random.default_rng(seed).random(len(arrival_s))
     return np.sort(np.repeat(stamps, counts) + part * np.repeat(width, counts), kind="stable")

@@ -49,8 +49,13 @@ class Sessions(Spec):
 
 
 def sessions(
-    rate: float, kind: Sessions, arrivals: Arrivals | str = "poisson", *,
-    requests: int | None = None, duration_s: float | None = None, seed: int = 0,
+    rate: float,
+    kind: Sessions,
+    arrivals: Arrivals | str = "poisson",
+    *,
+    requests: int | None = None,
+    duration_s: float | None = None,
+    seed: int = 0,
     name: str = "sessions",
 ) -> Workload:
     """Draw sessions.
@@ -128,11 +133,23 @@ def _enough(kind: Sessions, requests: int, seed: int, name: str) -> _Turns:
     while (turns := _turns(kind, count, seed, name)).fits.sum() < requests:
         count *= 2
     end = int(np.flatnonzero(turns.fits)[requests - 1]) + 1
-    return _Turns(*(column[:end] for column in turns))
+    return _Turns(
+        turns.session[:end],
+        turns.turn[:end],
+        turns.prompt[:end],
+        turns.output[:end],
+        turns.think_s[:end],
+        turns.fits[:end],
+    )
 
 
 def _built(
-    kind: Sessions, begin: NDArray[np.float64], turns: _Turns, name: str, process: str, seed: int
+    kind: Sessions,
+    begin: NDArray[np.float64],
+    turns: _Turns,
+    name: str,
+    process: str,
+    seed: int,
 ) -> Workload:
     """The turns that fit, in order of earliest arrival."""
     count = len(turns.turn)
@@ -174,8 +191,7 @@ def _grown(added: Whole, output: Whole, start: Whole) -> Whole:
 def _until_full(full: NDArray[np.bool_], start: Whole) -> NDArray[np.bool_]:
     """Turns before the first one of their session that is too long."""
     passed = np.cumsum(full)
-    before = passed[start] - full[start]
-    return np.asarray(passed - before == 0)
+    return np.asarray(passed == passed[start] - full[start])
 
 
 def _blocks(kind: Sessions, prompt: Whole, session: Whole) -> tuple[Whole, Whole]:

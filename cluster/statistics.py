@@ -131,7 +131,7 @@ def prefix_hits(workload: Workload) -> NDArray[np.int64]:
     hit_blocks[some] = np.minimum.reduceat(
         np.where(unseen, place, np.repeat(counts, counts)), offsets[:-1][some]
     )
-    return np.minimum(hit_blocks * workload.block_tokens, workload.prompt_tokens)
+    return np.asarray(np.minimum(hit_blocks * workload.block_tokens, workload.prompt_tokens))
 
 
 def carried(workload: Workload) -> NDArray[np.int64]:

@@ -105,7 +105,9 @@ class Workload:
             "output_tokens": checks.whole(where, "output_tokens", self.output_tokens, 1),
             "session": _filled(where, "session", self.session, count, -1),
             "parent": _filled(where, "parent", self.parent, count, -1),
-            "priority": _filled(where, "priority", self.priority, count, 0, -checks.MOST_TOKENS),
+            "priority": _filled(
+                where, "priority", self.priority, count, 0, -checks.MOST_TOKENS
+            ),
             "think_s": np.zeros(count)
             if len(self.think_s) == 0
             else checks.seconds(where, "think_s", self.think_s),
@@ -123,7 +125,10 @@ class Workload:
     def _blocks(self, count: int) -> dict[str, NDArray[Any]]:
         if len(self.block_offsets) == 0 and len(self.block_ids) == 0:
             object.__setattr__(self, "block_tokens", 0)
-            return {"block_offsets": np.zeros(count + 1, np.int64), "block_ids": np.empty(0, np.int64)}
+            return {
+                "block_offsets": np.zeros(count + 1, np.int64),
+                "block_ids": np.empty(0, np.int64),
+            }
         ids = checks.whole(self.name, "block_ids", self.block_ids, -(2**63), 2**63 - 1)
         if len(ids) and not 0 < self.block_tokens <= checks.MOST_TOKENS:
             raise ConfigError(self.name, "block_tokens", self.block_tokens, "1 or more")
@@ -234,10 +239,15 @@ class Workload:
             columns[f"blocks_of_{self.block_tokens}"] = [" ".join(map(str, p)) for p in parts]
         return pd.DataFrame(columns)
 
+    def csv(self) -> str:
+        """The text of a file that `read_trace` reads back to the same requests, bit for bit."""
+        text: str = self.frame().to_csv(index=False, lineterminator="\n")
+        return text
+
     def to_csv(self, path: str | Path) -> Path:
-        """Write a file that `read_trace` reads back to the same requests, bit for bit."""
+        """Write `csv` to a file, and give its path."""
         path = Path(path)
-        self.frame().to_csv(path, index=False, lineterminator="\n")
+        path.write_text(self.csv(), encoding="utf-8")
         return path
 
 

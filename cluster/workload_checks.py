@@ -80,9 +80,7 @@ def earlier_parents(where: str, parent: NDArray[np.int64]) -> None:
         raise ConfigError(where, f"parent[{at}]", twice, "a request that no other turn follows")
 
 
-def offsets_of(
-    where: str, offsets: Any, requests: int, blocks: int
-) -> NDArray[np.int64]:
+def offsets_of(where: str, offsets: Any, requests: int, blocks: int) -> NDArray[np.int64]:
     """Where each request's blocks begin and end (length n + 1; `ConfigError`)."""
     array = whole(where, "block_offsets", offsets, 0, 2**62)
     good = len(array) == requests + 1 and array[0] == 0 and array[-1] == blocks

@@ -84,6 +84,11 @@ class WorkloadSpec(Spec):
         return self
 
     @property
+    def kind(self) -> str:
+        """``lengths``, ``sessions`` or ``trace``."""
+        return next(k for k in ("lengths", "sessions", "trace") if getattr(self, k) is not None)
+
+    @property
     def drawn(self) -> bool:
         """Whether arrivals are drawn: of everything but a trace that is replayed."""
         return self.trace is None or self.trace.resample is not None
@@ -109,7 +114,10 @@ class WorkloadSpec(Spec):
     def workload(self) -> Workload:
         """The requests (`ChipsimError`)."""
         size: dict[str, Any] = {"requests": self.requests, "duration_s": self.duration}
-        kind: dict[str, Any] = size | {"seed": self.seed, "arrivals": self.arrivals or "poisson"}
+        kind: dict[str, Any] = size | {
+            "seed": self.seed,
+            "arrivals": self.arrivals or "poisson",
+        }
         if self.lengths is not None:
             made = generate(self.rate or 0.0, self.lengths, **kind)
         elif self.sessions is not None:
@@ -161,9 +169,14 @@ def _cut(workload: Workload, requests: int | None, duration_s: float | None) -> 
 
 
 def load_workload(
-    name: str | Path, *, rate: float | None = None, requests: int | None = None,
-    duration_s: float | None = None, seed: int | None = None,
-    arrivals: Arrivals | str | None = None, format: str | None = None,  # noqa: A002 - as numpy and pandas call it
+    name: str | Path,
+    *,
+    rate: float | None = None,
+    requests: int | None = None,
+    duration_s: float | None = None,
+    seed: int | None = None,
+    arrivals: Arrivals | str | None = None,
+    format: str | None = None,  # noqa: A002 - as numpy and pandas call it
     spread: Spread | None = None,
 ) -> Workload:
     """A workload of the library, of a description in YAML, or of a trace.
