@@ -173,7 +173,7 @@ class _Curve(NamedTuple):
 
 
 def as_yaml(spec: WorkloadSpec, comment: str) -> str:
-    """The text of a description, tables in lines; it reads back to the same one."""
+    """The text of what `condense` made, tables in lines; it reads back to the same."""
     import yaml
 
     class _Dumper(yaml.SafeDumper):

@@ -67,7 +67,7 @@ def generic(data: bytes, file: str) -> Rows:
     """Seconds, prompt and output tokens; sessions, turns, priorities and blocks if any."""
     table = _table(data, file)
     name = _column(table, file, ARRIVAL)
-    at = _times(table, file, name) if _is_text(table[name]) else _numbers(table, file, name)
+    at = _times(table, file, name) if _is_dates(table[name]) else _numbers(table, file, name)
     others = _sessions(table, file)
     for column, least in (("parent", -1), ("priority", -checks.MOST_TOKENS)):
         if column in table:
@@ -103,17 +103,21 @@ def _plain(name: str) -> str:
 def _table(data: bytes, file: str) -> pd.DataFrame:
     """The columns by plain name (`ConfigError`: no table, or no rows)."""
     import pandas as pd
+    import pyarrow as pa
+    from pyarrow import csv
 
+    # One block: a column's type follows from all of its cells, not from the first ones.
+    options = csv.ReadOptions(block_size=min(max(len(data), 1 << 20), 1 << 30))
+    texts = [name for name in _header(data) if BLOCKS_COLUMN.fullmatch(_plain(name))]
+    kept = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
     try:
-        table = pd.read_csv(
-            io.BytesIO(data), encoding="utf-8", float_precision="round_trip", low_memory=False,
-            index_col=False, skipinitialspace=True,
-        )  # fmt: skip
-    except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning, OverflowError) as error:
+        read = csv.read_csv(io.BytesIO(data), read_options=options, convert_options=kept)
+        if any(pa.types.is_binary(kind) for kind in read.schema.types):
+            raise ValueError("bytes that are no text")
+        table = read.to_pandas()
+    except (pa.ArrowException, ValueError) as error:
         line = " ".join(str(error).split())[:120]
-        raise ConfigError(
-            file, "", line, "a CSV table in UTF-8, its first line names"
-        ) from None
+        raise ConfigError(file, "", line, "a CSV table in UTF-8, its first line names") from None
     if len(table) == 0:
         raise ConfigError(file, "", "0 rows", "a request per row below the names")
     table.columns = pd.Index([_plain(str(name)) for name in table.columns])
@@ -157,10 +161,11 @@ def _blocks(table: pd.DataFrame, file: str) -> tuple[NDArray[np.int64], NDArray[
     name = next((name for name in table if BLOCKS_COLUMN.fullmatch(str(name))), None)
     if name is None:
         return none, none, 0
-    cells = table[name].fillna("").astype(str)
-    counts = np.array([len(cell.split()) for cell in cells], np.int64)
+    cells = table[name]
+    parts = [str(cell).split() for cell in cells]
+    counts = np.array([len(part) for part in parts], np.int64)
     try:
-        ids = np.array(" ".join(cells).split(), dtype=np.int64)
+        ids = np.array([block for part in parts for block in part], dtype=np.int64)
     except (ValueError, OverflowError):
         raise ConfigError(
             file, str(name), cells.iloc[0], "whole numbers, blanks between"
@@ -169,10 +174,10 @@ def _blocks(table: pd.DataFrame, file: str) -> tuple[NDArray[np.int64], NDArray[
     return np.concatenate([[0], np.cumsum(counts)]), ids, tokens
 
 
-def _is_text(column: pd.Series[Any]) -> bool:
+def _is_dates(column: pd.Series[Any]) -> bool:
     """Whether a column of times holds dates rather than seconds."""
     first = str(column.iloc[0])
-    return "-" in first[1:] and ":" in first
+    return column.dtype.kind == "M" or ("-" in first[1:] and ":" in first)
 
 
 def _times(table: pd.DataFrame, file: str, name: str) -> NDArray[np.float64]:
@@ -180,7 +185,8 @@ def _times(table: pd.DataFrame, file: str, name: str) -> NDArray[np.float64]:
     import pandas as pd
 
     cells = table[name]
-    dates = pd.to_datetime(cells.astype(str), format="ISO8601", utc=True, errors="coerce")
+    texts = cells if cells.dtype.kind == "M" else cells.astype(str)
+    dates = pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce")
     if dates.isna().any():
         row = int(np.argmax(dates.isna().to_numpy()))
         allowed = "a date and time, e.g. 2023-11-16 18:17:03.9799600"

@@ -275,6 +275,8 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
             yield from _leaves(inner, f"{path}.{index}")
     elif isinstance(value, tuple) and len(value) > 4:
         yield path, f"{len(value)} from {plain(value[0])} to {plain(value[-1])}"
+    elif path.endswith(("think.mean", "duration", "period")):
+        yield path, seconds(value)
     elif value is not None:
         yield path, plain(value) if isinstance(value, (int, float)) else str(value)
 
