@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from chipsim.cluster.workload import Workload
 
+    Whole = NDArray[np.int64]
+
 PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
 
 
@@ -99,7 +101,7 @@ def _reuse(workload: Workload) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     figures = (
         float(hits.sum() / total),
         float((hits > 0).mean()),
-        len(np.unique(workload.block_ids)),
+        distinct_blocks(workload),
         float(reused.sum() / total),
         float(new.sum() / workload.output_tokens.sum()),
     )
@@ -123,8 +125,7 @@ def prefix_hits(workload: Workload) -> NDArray[np.int64]:
     if len(ids) == 0:
         return np.zeros(len(workload), np.int64)
     request = np.repeat(np.arange(len(workload)), counts)
-    _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    unseen = request[first][inverse] >= request  # the block's first request is this one
+    unseen = first_requests(ids, request)[0] >= request
     place = np.arange(len(ids)) - np.repeat(offsets[:-1], counts)
     hit_blocks = counts.copy()
     some = counts > 0
@@ -132,6 +133,29 @@ def prefix_hits(workload: Workload) -> NDArray[np.int64]:
         np.where(unseen, place, np.repeat(counts, counts)), offsets[:-1][some]
     )
     return np.asarray(np.minimum(hit_blocks * workload.block_tokens, workload.prompt_tokens))
+
+
+def distinct_blocks(workload: Workload) -> int:
+    """Ids among all blocks."""
+    ids = workload.block_ids
+    return first_requests(ids, np.zeros(len(ids), np.int64))[1] if len(ids) else 0
+
+
+def first_requests(ids: Whole, request: Whole) -> tuple[Whole, int]:
+    """For each block the first request that holds its id, and how many ids there are.
+
+    Parameters
+    ----------
+    ids, request : int64 arrays, rank 1
+        Blocks and whose they are, the requests in order.
+    """
+    low, high = int(ids.min()), int(ids.max())
+    if 0 <= low and high < 4 * len(ids):  # ids counted through: a table, no sorting
+        first = np.full(high + 1, -1)
+        first[ids[::-1]] = request[::-1]  # the earliest is written last
+        return first[ids], int((first >= 0).sum())
+    _, places, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    return request[places][inverse], len(places)
 
 
 def carried(workload: Workload) -> NDArray[np.int64]:

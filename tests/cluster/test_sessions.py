@@ -65,7 +65,8 @@ def test_hits_are_the_parents_blocks_or_the_shared_ones() -> None:
 
 
 def test_uncached_prompt_over_output_is_new_over_output() -> None:
-    made = sessions(1.0, KIND.model_copy(update={"turns": Fixed(tokens=400)}), requests=40_000)
+    long = {"turns": Fixed(tokens=400), "block_tokens": 0}
+    made = sessions(1.0, KIND.model_copy(update=long), requests=40_000)
     ratio = made.summary()["uncached_prompt_to_output"]
     assert ratio == pytest.approx(2.0, rel=0.03)  # 100 new over 50 of output
 

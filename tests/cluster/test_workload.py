@@ -26,6 +26,10 @@ def workload(count: int = 4, **others: Any) -> Workload:
     return Workload(**(arrays | others))
 
 
+IDS = (0, 1, 2, 3, -7, 2**62)
+"""Ids counted through, and hashes of any size."""
+
+
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
     """Any workload: open or closed loop, with and without blocks."""
@@ -35,7 +39,7 @@ def workloads(draw: st.DrawFn) -> Workload:
         return draw(st.lists(values, min_size=count, max_size=count))
 
     times = st.floats(0.0, 1e6, allow_subnormal=False)
-    blocks = [draw(st.lists(st.integers(0, 5), max_size=3)) for _ in range(count)]
+    blocks = [draw(st.lists(st.sampled_from(IDS), max_size=3)) for _ in range(count)]
     free, parent = list(range(count)), []
     for index in range(count):
         options = [-1, *(place for place in free if place < index)]
