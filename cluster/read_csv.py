@@ -104,26 +104,36 @@ def _table(data: bytes, file: str) -> pd.DataFrame:
     """The columns by plain name (`ConfigError`: no table, or no rows)."""
     import pandas as pd
     import pyarrow as pa
-    from pyarrow import csv
 
-    # One block: a column's type follows from all of its cells, not from the first ones.
-    options = csv.ReadOptions(block_size=min(max(len(data), 1 << 20), 1 << 30))
-    texts = [name for name in _header(data) if BLOCKS_COLUMN.fullmatch(_plain(name))]
-    kept = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
     try:
-        read = csv.read_csv(io.BytesIO(data), read_options=options, convert_options=kept)
-        if any(pa.types.is_binary(kind) for kind in read.schema.types):
-            raise ValueError("bytes that are no text")
-        table = read.to_pandas()
+        table = _parsed(data)
     except (pa.ArrowException, ValueError) as error:
         line = " ".join(str(error).split())[:120]
-        raise ConfigError(file, "", line, "a CSV table in UTF-8, its first line names") from None
+        raise ConfigError(
+            file, "", line, "a CSV table in UTF-8, its first line names"
+        ) from None
     if len(table) == 0:
         raise ConfigError(file, "", "0 rows", "a request per row below the names")
     table.columns = pd.Index([_plain(str(name)) for name in table.columns])
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
         raise ConfigError(file, "", f"column {twice[0]} twice", "a column that stands once")
+    return table
+
+
+def _parsed(data: bytes) -> pd.DataFrame:
+    """A table as it stands (`pyarrow.ArrowException`, `ValueError`)."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    # One block: a column's type follows from all of its cells, not from the first ones.
+    options = csv.ReadOptions(block_size=min(max(len(data), 1 << 20), 1 << 30))
+    texts = [name for name in _header(data) if BLOCKS_COLUMN.fullmatch(_plain(name))]
+    kept = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()))
+    read = csv.read_csv(io.BytesIO(data), read_options=options, convert_options=kept)
+    if any(pa.types.is_binary(kind) for kind in read.schema.types):
+        raise ValueError("bytes that are no text")
+    table: pd.DataFrame = read.to_pandas()
     return table
 
 

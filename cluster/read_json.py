@@ -37,7 +37,7 @@ def detect(data: bytes) -> str | None:
 def mooncake(data: bytes, file: str) -> Rows:
     """Mooncake's JSON lines; blocks of 512 tokens where ``hash_ids`` are given."""
     table = _lines(data, file)
-    at = checks.seconds(file, "timestamp", _plain(table, file, "timestamp")) / 1e3
+    at = checks.seconds(file, "timestamp", _plain(table, file, "timestamp") / 1e3)
     prompt, output = (
         checks.whole(file, name, _plain(table, file, name), 0)
         for name in ("input_length", "output_length")

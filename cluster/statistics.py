@@ -150,7 +150,7 @@ def first_requests(ids: Whole, request: Whole) -> tuple[Whole, int]:
         Blocks and whose they are, the requests in order.
     """
     low, high = int(ids.min()), int(ids.max())
-    if 0 <= low and high < 4 * len(ids):  # ids counted through: a table, no sorting
+    if low >= 0 and high < 4 * len(ids):  # ids counted through: a table, no sorting
         first = np.full(high + 1, -1)
         first[ids[::-1]] = request[::-1]  # the earliest is written last
         return first[ids], int((first >= 0).sum())

@@ -64,7 +64,9 @@ def test_out_is_what_its_ending_says(
         assert again.arrival_s.tolist() == [0.0, 3.0, 4.5]
         assert again.block_ids.tolist() == [0, 1, 2, 0, 1, 9, 4]
     if ending == "yaml":
-        assert chipsim("workload", str(out), "--requests", "50", "--json").json["requests"] == 50
+        assert (
+            chipsim("workload", str(out), "--requests", "50", "--json").json["requests"] == 50
+        )
     if ending == "html":
         assert "NaN" not in out.read_text().rsplit("</script>", 2)[1]
 

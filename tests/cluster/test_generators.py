@@ -108,7 +108,11 @@ MOMENTS: list[tuple[Any, float, float]] = [
     (Geometric(mean=50.0), 50.0, np.sqrt(50.0 * 49.0)),
     (Geometric(mean=1.0), 1.0, 0.0),
     (Lognormal(mean=2000.0, cv=0.5), 2000.0, 1000.0),
-    (Quantiles(tokens=(2, 4), share=(0.5, 1.0)), 2 * 0.5 + 3 * 0.25 + 4 * 0.25, np.sqrt(0.6875)),
+    (
+        Quantiles(tokens=(2, 4), share=(0.5, 1.0)),
+        2 * 0.5 + 3 * 0.25 + 4 * 0.25,
+        np.sqrt(0.6875),
+    ),
 ]
 
 
@@ -135,7 +139,9 @@ def test_a_memoryless_length_has_its_probabilities() -> None:
 def test_a_full_table_draws_exactly_its_shares(values: list[int], u: list[float]) -> None:
     tokens, counts = np.unique(values, return_counts=True)
     # each number, and the one below it where it is missing: nothing between is drawn
-    lines = {int(t): float(s) for t, s in zip(tokens, np.cumsum(counts) / len(values), strict=True)}
+    lines = {
+        int(t): float(s) for t, s in zip(tokens, np.cumsum(counts) / len(values), strict=True)
+    }
     share, table = 0.0, {}
     for token in range(int(tokens[0]), int(tokens[-1]) + 1):
         share = lines.get(token, share)
@@ -211,7 +217,8 @@ def test_a_trace_is_drawn_again_jointly_or_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "mean", "std"), [("fixed", 8.0, 0.0), ("exponential", 8.0, 8.0), ("lognormal", 8.0, 4.0)]
+    ("kind", "mean", "std"),
+    [("fixed", 8.0, 0.0), ("exponential", 8.0, 8.0), ("lognormal", 8.0, 4.0)],
 )
 def test_think_times_have_their_moments(kind: Any, mean: float, std: float) -> None:
     drawn = Think(kind=kind, mean=8.0, cv=0.5).seconds_of(streams(3, 1)[0].random(COUNT))
@@ -244,7 +251,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_what_cannot_be_drawn_is_refused_in_one_line(
     changed: dict[str, Any], message: str
 ) -> None:
-    asked = {"rate": 1.0, "lengths": LENGTHS, "requests": 10} | changed
+    asked: dict[str, Any] = {"rate": 1.0, "lengths": LENGTHS, "requests": 10} | changed
     with pytest.raises(ChipsimError, match=message) as caught:
         generate(**asked)
     assert "\n" not in str(caught.value)

@@ -248,7 +248,7 @@ ROWS = {
 
 def half_a_digit(text: str) -> float:
     """Half of the last digit that is printed, and a little for how halves are rounded."""
-    digits = text.split("e")[0]
+    digits = text.split("e", maxsplit=1)[0]
     after = len(digits.partition(".")[2])
     exponent = int(text.split("e")[1]) if "e" in text else 0
     return 0.51 * 10.0 ** (exponent - after)

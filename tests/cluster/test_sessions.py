@@ -100,7 +100,7 @@ def test_a_session_ends_where_its_context_does() -> None:
 
 
 def test_a_context_that_holds_no_turn_is_refused() -> None:
-    with pytest.raises(ChipsimError, match="most_context: 10 .*to hold a first turn"):
+    with pytest.raises(ChipsimError, match=r"most_context: 10 .*to hold a first turn"):
         sessions(1.0, KIND.model_copy(update={"most_context": 10}), requests=5)
 
 

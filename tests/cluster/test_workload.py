@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +13,9 @@ from chipsim import ChipsimError, Workload
 from chipsim.cluster.readers import read_trace
 from chipsim.cluster.statistics import carried, prefix_hits
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 def workload(count: int = 4, **others: Any) -> Workload:
-    arrays = {
+    arrays: dict[str, Any] = {
         "arrival_s": np.arange(float(count)),
         "prompt_tokens": np.arange(10, 10 + count),
         "output_tokens": np.ones(count, int),
@@ -160,14 +157,18 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_what_is_no_workload_is_refused_in_one_line(
     others: dict[str, Any], message: str
 ) -> None:
+    given: dict[str, Any] = {
+        name: value if isinstance(value, int) else np.array(value)
+        for name, value in others.items()
+    }
     with pytest.raises(ChipsimError, match=message) as caught:
-        workload(**{name: np.array(values) for name, values in others.items() if name != "block_tokens"}, **{n: v for n, v in others.items() if n == "block_tokens"})  # fmt: skip
+        workload(4, **given)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, np.nan, np.inf])
 def test_a_rate_that_is_none_is_refused(rate: float) -> None:
-    with pytest.raises(ChipsimError, match="rate: .* above 0"):
+    with pytest.raises(ChipsimError, match=r"rate: .* above 0"):
         workload().at_rate(rate)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from chipsim.present.html import page
 from chipsim.present.workload import cells, workload_figure
 from tests.present.test_html import own_text
 
-CASES = {
+CASES: dict[str, dict[str, Any]] = {
     "lengths": {"name": "azure-conversation", "requests": 3000},
     "sessions": {"name": "agentic", "requests": 200},
     "one": {"name": "azure-code", "requests": 1},
