@@ -40,7 +40,7 @@ MOST_BINS, CURVE, CELLS = 120, 400, 40
 def headline(figures: dict[str, Any]) -> str:
     """What a workload is, in a line."""
     lengths = {row["series"]: row for row in figures["rows"]}
-    prompt, output = (plain(round(lengths[k]["p50"])) for k in list(NAMES)[:2])
+    prompt, output = (grouped(round(lengths[k]["p50"])) for k in list(NAMES)[:2])
     what = f"{grouped(figures['sessions'])} sessions" if figures["closed_loop"] else ""
     rate = figures["rate_rps"]
     begun = "" if rate is None else f" at {digits(rate)} {'sessions' if what else 'requests'}/s"
@@ -120,7 +120,7 @@ def workload_figure(workload: Workload, figures: dict[str, Any]) -> go.Figure:
     """
     figure = make_subplots(
         2, 2, specs=[[{"colspan": 2}, None], [{}, {}]], vertical_spacing=0.2,
-        horizontal_spacing=0.1, row_heights=[0.42, 0.58],
+        horizontal_spacing=0.14, row_heights=[0.42, 0.58],
     )  # fmt: skip
     _arrivals(workload, figure)
     lengths = (workload.prompt_tokens, workload.output_tokens)
