@@ -2,18 +2,18 @@
 
 requests, pools, instances, links, step tables -> `run` -> requests' times, gaps, instances
 
-`run(requests, tables, pools, instances, ...)` is the only entry; it checks, allocates, and
-calls the loop. No YAML, no objects: `Requests`, `Tables` and `Options` are named tuples of
+`run(requests, steps, pools, instances, ...)` is the only entry; it checks, allocates, and
+calls the loop. No YAML, no objects: `Requests`, `Steps` (latency tables) and `Options` are named tuples of
 arrays or numbers, pools, instances, links and timers are structured arrays with the dtypes
 `POOL`, `INSTANCE`, `LINK`, `TIMER` of `inputs`; codes have names in `codes`
 (``codes.BATCHING["chunked"]``). Seconds, bytes, tokens throughout.
 
->>> from chipsim.cluster.engine import Requests, run, pools, instances, flat_tables
+>>> from chipsim.cluster.engine import Requests, flat_steps, instances, pools, run
 >>> requests = Requests.of(arrival_s=[0.0, 0.0], prompt=[100, 100], output=[3, 2])
->>> tables = flat_tables(prefill_s=0.1, decode_s=0.01, tokens=256, batch=8)
+>>> steps = flat_steps(prefill_s=0.1, decode_s=0.01, tokens=256, batch=8)
 >>> outcome = run(
 ...     requests,
-...     tables,
+...     steps,
 ...     pools(kv_blocks=1000, block=1, max_batch=8, max_tokens=150),
 ...     instances(pool=[0]),
 ... )
@@ -30,21 +30,21 @@ from __future__ import annotations
 from chipsim.cluster.engine.inputs import (
     Options,
     Requests,
-    Tables,
-    flat_tables,
+    flat_steps,
     instances,
     links,
     pools,
     timers,
 )
 from chipsim.cluster.engine.run import Outcome, run
+from chipsim.cluster.engine.steps import Steps
 
 __all__ = [
     "Options",
     "Outcome",
     "Requests",
-    "Tables",
-    "flat_tables",
+    "Steps",
+    "flat_steps",
     "instances",
     "links",
     "pools",

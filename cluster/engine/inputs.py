@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from chipsim.cluster.engine import codes
+from chipsim.cluster.engine.steps import Steps
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -88,47 +89,7 @@ class Requests(NamedTuple):
         )
 
 
-class Tables(NamedTuple):
-    """Times (or joules) of a step; the first axis is the table's number k.
-
-    A step of one rank has b prompts with q_i new tokens on p_i earlier ones, Q = Σq,
-    b_eff = Q²/Σq², q_eff = Σq²/Q, p_eff = Σqp/Q, and n decodes with contexts c_i (the token
-    being written included).
-
-    Attributes
-    ----------
-    prefill, decode, mixed : (K, tokens + 1), (K, batch + 1), (K, tokens + 1) float64
-        What depends on counts only, by Q, n, and Q + n.
-    head : (K, sequences + 1) float64
-        LM head and sampling by sequences that emit, in prefill and mixed steps.
-    attention_batch, attention_query, attention_past : (K, ·) float64
-        Increasing axes of b_eff, q_eff and p_eff; the last starts at 0.
-    prefill_attention : (K, b, q, p) float64
-        Attention of the prompts, all groups of layers together; linear between nodes
-        along each axis (in the value, not its logarithm), extended beyond the ends.
-    decode_context : (K, ·) float64
-        Increasing axis of mean contexts, log-uniform.
-    decode_attention : (K, 2, batch + 1, ·) float64
-        By decodes and mean context: [0] for Σc/n, groups without limit; [1] for
-        Σmin(c, limit)/n. Linear between nodes, extended beyond the ends.
-    limit : (K,) int64
-        The window or top-k of group [1]; 0 where there is none.
-    """
-
-    prefill: Floats
-    decode: Floats
-    mixed: Floats
-    head: Floats
-    attention_batch: Floats
-    attention_query: Floats
-    attention_past: Floats
-    prefill_attention: Floats
-    decode_context: Floats
-    decode_attention: Floats
-    limit: Ints
-
-
-def flat_tables(
+def flat_steps(
     prefill_s: float | ArrayLike,
     decode_s: float | ArrayLike,
     tokens: int,
@@ -138,8 +99,7 @@ def flat_tables(
     context_s: float = 0.0,
     limited_s: float = 0.0,
     limit: int = 0,
-    attention_s: float = 0.0,
-) -> Tables:
+) -> Steps:
     """One table of simple form, for tests and for what has no chip behind it.
 
     Parameters
@@ -150,27 +110,22 @@ def flat_tables(
         Seconds by decodes.
     context_s, limited_s : float
         Seconds per token of Σc, and of Σmin(c, limit), in a decode.
-    attention_s : float
-        Seconds per Σq² + 2Σqp in a prefill.
     """
     prefill = np.broadcast_to(np.asarray(prefill_s, dtype=np.float64), tokens + 1)
     mixed = prefill if mixed_s is None else np.broadcast_to(mixed_s, tokens + 1)
-    n = np.arange(batch + 1)[:, None]
-    axis = np.array([1.0, 2.0])
-    past = np.array([0.0, 1.0])
-    b, q, p = np.meshgrid(axis, axis, past, indexing="ij")
-    return Tables(
-        np.array(prefill[None]),
-        np.array(np.broadcast_to(np.asarray(decode_s, dtype=np.float64), batch + 1)[None]),
-        np.array(mixed[None], dtype=np.float64),
-        np.zeros((1, tokens + batch + 1)),
-        axis[None].copy(),
-        axis[None].copy(),
-        past[None].copy(),
-        (attention_s * b * q * (q + 2 * p))[None],
-        axis[None].copy(),
-        np.stack([context_s * n * axis, limited_s * n * axis])[None],
-        np.array([limit]),
+    decode = np.broadcast_to(np.asarray(decode_s, dtype=np.float64), batch + 1)
+    n, axis = np.arange(batch + 1)[:, None], np.array([0.0, 1.0])
+    return Steps(
+        prefill=np.array(prefill[None]),
+        mixed=np.array(mixed[None], dtype=np.float64),
+        decode=np.array(decode[None]),
+        head=np.zeros((1, 2)),
+        batches=np.array([[1.0, 2.0]]),
+        queries=np.array([[1.0, 2.0]]),
+        prefixes=np.array([[0.0, 1.0]]),
+        prompts=np.zeros((1, 2, 2, 2)),
+        contexts=np.stack([context_s * n * axis, limited_s * n * axis])[None],
+        limit=np.array([limit]),
     )
 
 

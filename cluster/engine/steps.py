@@ -23,7 +23,7 @@ from chipsim.kernels.jit import inline
 
 Floats = npt.NDArray[np.float64]
 
-PER_OCTAVE = 8
+PER_OCTAVE = 4
 """Points of a context axis between a power of two and the next."""
 
 
@@ -39,7 +39,8 @@ class Steps(NamedTuple):
     head : array (kinds, sequences + 1)
         Seconds of what goes with the sequences that emit a token.
     batches, queries, prefixes : array (kinds, points)
-        Axes of ``prompts``, growing; prefixes start with 0. Filled up with infinity.
+        Axes of ``prompts``: at least two points each, growing, then infinity; prefixes
+        start with 0.
     prompts : array (kinds, batches, queries, prefixes)
         Attention of equal prompts, seconds.
     contexts : array (kinds, 2, sequences + 1, points)
@@ -66,9 +67,9 @@ def at_tokens(table: Floats, kind: int, tokens: int) -> float:
     """A table over whole numbers; beyond its end it goes on as its last piece does."""
     last = table.shape[1] - 1
     if tokens <= last:
-        return table[kind, tokens]
+        return float(table[kind, tokens])
     slope = table[kind, last] - table[kind, last - 1] if last else 0.0
-    return table[kind, last] + max(0.0, slope) * (tokens - last)
+    return float(table[kind, last] + max(0.0, slope) * (tokens - last))
 
 
 @inline
@@ -103,39 +104,66 @@ def decode_attention(steps: Steps, kind: int, bounded: int, n: int, context: flo
     share = (mean - low) / (high - low)
     start, end = table[kind, bounded, row, index], table[kind, bounded, row, index + 1]
     seconds = start + share * (end - start)
-    return seconds * (n / row) if n > row else seconds
+    return float(seconds * (n / row) if n > row else seconds)
 
 
 @inline
-def _bracket(axis: Floats, value: float) -> tuple[int, float]:
-    """Point of a growing axis below a value, and its share of the way to the next, in logs."""
-    count = np.searchsorted(axis, np.inf)
-    if count < 2:
-        return 0, 0.0
-    index = min(max(int(np.searchsorted(axis, value, side="right")) - 1, 0), count - 2)
-    low, high = axis[index] + 1.0, axis[index + 1] + 1.0
-    return index, math.log((value + 1.0) / low) / math.log(high / low)
+def _decodes(steps: Steps, kind: int, n: int, context: float, bounded: float) -> float:
+    """Attention of decodes of both sorts."""
+    seconds = decode_attention(steps, kind, 0, n, context)
+    if steps.limit[kind]:
+        # Where every context is past the limit, a kernel may still read all of it.
+        seen = bounded if bounded < n * steps.limit[kind] else context
+        seconds += decode_attention(steps, kind, 1, n, seen)
+    return seconds
+
+
+@inline
+def _bracket(axis: Floats, value: float) -> int:
+    """Point of a growing axis (infinite behind its end) below a value, not the last one."""
+    count = int(np.searchsorted(axis, np.inf))
+    below = int(np.searchsorted(axis, value, side="right")) - 1
+    return max(0, min(below, count - 2))
+
+
+@inline
+def _between(low: float, high: float, value: float) -> float:
+    """How far a value is from one point to the next; beyond the last one it is above 1."""
+    return max(0.0, (value - low) / (high - low))
+
+
+@inline
+def _power(first: float, second: float, share: float) -> float:
+    """Between two values as a power law is; in a straight line from or to 0."""
+    if first <= 0.0 or second <= 0.0:
+        return max(0.0, first + share * (second - first))
+    return float(first * (second / first) ** share)
 
 
 @inline
 def prompt_attention(
     steps: Steps, kind: int, tokens: float, squares: float, earlier: float
 ) -> float:
-    """Attention of prompts with sums of new tokens, their squares, new x earlier; seconds."""
+    """Attention of prompts with sums of new tokens, their squares, new x earlier; seconds.
+
+    Straight in the number of prompts and in earlier tokens, a power law in new ones.
+    """
     size = squares / tokens
-    i, x = _bracket(steps.batches[kind], tokens / size)
-    j, y = _bracket(steps.queries[kind], size)
-    k, z = _bracket(steps.prefixes[kind], earlier / tokens)
+    batches, queries, prefixes = steps.batches[kind], steps.queries[kind], steps.prefixes[kind]
+    i, j, k = (
+        _bracket(batches, tokens / size),
+        _bracket(queries, size),
+        _bracket(prefixes, earlier / tokens),
+    )
+    x = _between(batches[i], batches[i + 1], tokens / size)
+    y = _between(math.log(queries[j]), math.log(queries[j + 1]), math.log(size))
+    z = _between(prefixes[k], prefixes[k + 1], earlier / tokens)
     table = steps.prompts[kind]
-    seconds = 0.0
-    for di in range(2):
-        for dj in range(2):
-            for dk in range(2):
-                share = (x if di else 1 - x) * (y if dj else 1 - y) * (z if dk else 1 - z)
-                if share != 0.0:
-                    i_, j_, k_ = i + di, j + dj, k + dk
-                    seconds += share * math.log(table[i_, j_, k_])
-    return math.exp(seconds)
+    near = _power(table[i, j, k], table[i, j + 1, k], y)
+    near += x * (_power(table[i + 1, j, k], table[i + 1, j + 1, k], y) - near)
+    far = _power(table[i, j, k + 1], table[i, j + 1, k + 1], y)
+    far += x * (_power(table[i + 1, j, k + 1], table[i + 1, j + 1, k + 1], y) - far)
+    return max(0.0, near + z * (far - near))
 
 
 @inline
@@ -153,10 +181,7 @@ def prefill_seconds(
 @inline
 def decode_seconds(steps: Steps, kind: int, n: int, context: float, bounded: float) -> float:
     """A step of ``n`` decodes; ``bounded``: the sum of contexts up to the limit."""
-    seconds = at_tokens(steps.decode, kind, n) + decode_attention(steps, kind, 0, n, context)
-    if steps.limit[kind]:
-        seconds += decode_attention(steps, kind, 1, n, bounded)
-    return seconds
+    return at_tokens(steps.decode, kind, n) + _decodes(steps, kind, n, context, bounded)
 
 
 @inline
@@ -175,12 +200,9 @@ def mixed_seconds(
 
     ``emitting`` counts the prompts that end in the step; every decode emits.
     """
-    seconds = (
+    return (
         at_tokens(steps.mixed, kind, tokens + n)
         + at_tokens(steps.head, kind, emitting + n)
         + prompt_attention(steps, kind, float(tokens), squares, earlier)
-        + decode_attention(steps, kind, 0, n, context)
+        + _decodes(steps, kind, n, context, bounded)
     )
-    if steps.limit[kind]:
-        seconds += decode_attention(steps, kind, 1, n, bounded)
-    return seconds
