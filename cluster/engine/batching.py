@@ -32,13 +32,13 @@ from chipsim.cluster.engine.running import (
     new_blocks,
 )
 from chipsim.cluster.engine.touch import charge
-from chipsim.kernels.jit import inline
+from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
 
 
-@inline
+@part
 def form_step(S: State, i: int) -> int:
     """Plan the next step of all ranks of an instance; what kind it is."""
     instance = S.instances[i]
@@ -56,7 +56,7 @@ def form_step(S: State, i: int) -> int:
     return IDLE
 
 
-@inline
+@part
 def prefill_first(S: State, i: int) -> int:
     """Prompts if any can be admitted, else decodes."""
     if _prompts(S, i) > 0:
@@ -64,7 +64,7 @@ def prefill_first(S: State, i: int) -> int:
     return DECODE_STEP if _decodes(S, i) > 0 else IDLE
 
 
-@inline
+@part
 def decode_first(S: State, i: int) -> int:
     """Decodes while there are any, else prompts."""
     if _decodes(S, i) > 0:
@@ -72,7 +72,7 @@ def decode_first(S: State, i: int) -> int:
     return PREFILL_STEP if _prompts(S, i) > 0 else IDLE
 
 
-@inline
+@part
 def chunked(S: State, i: int) -> int:
     """All decodes, and as many prompt tokens beside them as the budget leaves."""
     instance = S.instances[i]
@@ -93,7 +93,7 @@ def chunked(S: State, i: int) -> int:
     return DECODE_STEP if decodes > 0 else IDLE
 
 
-@inline
+@part
 def _prompts(S: State, i: int) -> int:
     """Prompts on all ranks; the tokens of them."""
     instance, tokens = S.instances[i], 0
@@ -103,7 +103,7 @@ def _prompts(S: State, i: int) -> int:
     return tokens
 
 
-@inline
+@part
 def _decodes(S: State, i: int) -> int:
     """Decodes on all ranks, each with room for the token it writes; how many."""
     instance, decodes = S.instances[i], 0
@@ -116,14 +116,14 @@ def _decodes(S: State, i: int) -> int:
     return decodes
 
 
-@inline
+@part
 def _clear(S: State, k: int) -> None:
     rank = S.ranks[k]
     rank.tokens, rank.squares, rank.earlier = 0, 0.0, 0.0
     rank.ending, rank.decodes, rank.preempted = 0, 0, 0
 
 
-@inline
+@part
 def _admit_prompts(S: State, k: int, budget: int, chunks: bool) -> None:
     """Admit waiting prompts in order until one does not fit.
 
@@ -150,7 +150,7 @@ def _admit_prompts(S: State, k: int, budget: int, chunks: bool) -> None:
         _plan_chunk(S, k, r, min(left, tokens) if chunks else tokens)
 
 
-@inline
+@part
 def _enter(S: State, k: int, r: int, blocks: int) -> None:
     """From the head of the queue into the running set."""
     rank = S.ranks[k]
@@ -161,7 +161,7 @@ def _enter(S: State, k: int, r: int, blocks: int) -> None:
     admit(S, k, r)
 
 
-@inline
+@part
 def _plan_chunk(S: State, k: int, r: int, tokens: int) -> None:
     """Let the step compute so many tokens of a prompt."""
     rank, request = S.ranks[k], S.requests[r]
@@ -177,7 +177,7 @@ def _plan_chunk(S: State, k: int, r: int, tokens: int) -> None:
     rank.last = r
 
 
-@inline
+@part
 def _join_ready(S: State, k: int) -> None:
     """Let requests whose KV has come run, first come first served."""
     rank = S.ranks[k]
@@ -188,7 +188,7 @@ def _join_ready(S: State, k: int) -> None:
         join_decodes(S, k, r)
 
 
-@inline
+@part
 def _return_swapped(S: State, k: int) -> None:
     """Bring sequences back from the host while they stand first and fit."""
     rank, pool = S.ranks[k], S.pools[S.ranks[k].pool]
@@ -202,7 +202,7 @@ def _return_swapped(S: State, k: int) -> None:
         join_decodes(S, k, r)
 
 
-@inline
+@part
 def _grow(S: State, k: int) -> None:
     """Open the blocks that the next decodes write into; preempt until they are free."""
     rank = S.ranks[k]
@@ -212,7 +212,7 @@ def _grow(S: State, k: int) -> None:
         take(S, k, new_blocks(S, k))
 
 
-@inline
+@part
 def _preempt(S: State, k: int, r: int) -> None:
     """Take the blocks of a running sequence; it comes back ahead of new ones."""
     rank, request, pool = S.ranks[k], S.requests[r], S.pools[S.ranks[k].pool]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipsim.kernels.jit import inline
+from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import Floats, Ints
 
 
-@inline
+@part
 def heap_push(heap: Ints, size: int, key: int) -> None:
     """Add ``key`` to a heap of ``size`` entries; the caller counts the size."""
     child = size
@@ -28,7 +28,7 @@ def heap_push(heap: Ints, size: int, key: int) -> None:
     heap[child] = key
 
 
-@inline
+@part
 def heap_pop(heap: Ints, size: int) -> int:
     """Take the least entry out of a heap of ``size`` entries."""
     least = heap[0]
@@ -36,7 +36,7 @@ def heap_pop(heap: Ints, size: int) -> int:
     return least
 
 
-@inline
+@part
 def heap_remove(heap: Ints, size: int, key: int) -> bool:
     """Take ``key`` out, wherever it is: O(size), for what happens rarely."""
     for place in range(size):
@@ -50,7 +50,7 @@ def heap_remove(heap: Ints, size: int, key: int) -> bool:
     return False
 
 
-@inline
+@part
 def _sift_down(heap: Ints, size: int, place: int, key: int) -> None:
     """Put ``key`` at ``place`` or below it, in a heap of ``size`` entries."""
     while True:
@@ -66,7 +66,7 @@ def _sift_down(heap: Ints, size: int, place: int, key: int) -> None:
     heap[place] = key
 
 
-@inline
+@part
 def tree_update(tree: Ints, values: Floats, i: int) -> None:
     """Let the tree know that ``values[i]`` changed.
 
@@ -85,7 +85,7 @@ def tree_update(tree: Ints, values: Floats, i: int) -> None:
         node >>= 1
 
 
-@inline
+@part
 def tree_build(tree: Ints, values: Floats) -> None:
     """Fill the tree from all values; ``values`` has one entry per leaf (infinite: unused)."""
     leaves = tree.shape[0] >> 1

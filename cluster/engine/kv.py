@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 from chipsim.cluster.engine.codes import DECODE, RESERVE_FINAL
 from chipsim.cluster.engine.heaps import heap_push
 from chipsim.cluster.engine.touch import rescore, touch
-from chipsim.kernels.jit import inline
+from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
 
 
-@inline
+@part
 def blocks_of(tokens: int, block: int) -> int:
     """Blocks that hold so many tokens."""
     return (tokens + block - 1) // block
 
 
-@inline
+@part
 def blocks_needed(S: State, k: int, r: int) -> int:
     """Blocks that a request takes on a rank when it is admitted."""
     request, pool = S.requests[r], S.pools[S.ranks[k].pool]
@@ -29,7 +29,7 @@ def blocks_needed(S: State, k: int, r: int) -> int:
     return blocks_of(tokens, pool.block)
 
 
-@inline
+@part
 def fits(S: State, i: int, r: int) -> bool:
     """Whether an empty rank of the instance could serve the request to its end."""
     instance, request = S.instances[i], S.requests[r]
@@ -38,7 +38,7 @@ def fits(S: State, i: int, r: int) -> bool:
     return blocks_of(tokens, block) <= S.ranks[instance.first].capacity
 
 
-@inline
+@part
 def held(S: State, k: int, r: int, running: int) -> int:
     """Blocks that a request holds; ``running``: 1 if it decodes in a step under way."""
     request = S.requests[r]
@@ -49,7 +49,7 @@ def held(S: State, k: int, r: int, running: int) -> int:
     )
 
 
-@inline
+@part
 def take(S: State, k: int, blocks: int) -> None:
     """Take blocks of a rank; the caller knows that they are free."""
     _account(S, k)
@@ -58,7 +58,7 @@ def take(S: State, k: int, blocks: int) -> None:
     rescore(S, S.ranks[k].instance)
 
 
-@inline
+@part
 def release(S: State, k: int, blocks: int) -> None:
     """Give blocks back, and wake whoever may wait for them."""
     _account(S, k)
@@ -73,7 +73,7 @@ def release(S: State, k: int, blocks: int) -> None:
         call(S, rank.instance)
 
 
-@inline
+@part
 def call(S: State, i: int) -> None:
     """Have the queue of hand-offs to an instance looked at."""
     if not S.instances[i].called:
@@ -82,7 +82,7 @@ def call(S: State, i: int) -> None:
         S.sim[0].called += 1
 
 
-@inline
+@part
 def _account(S: State, k: int) -> None:
     rank, now = S.ranks[k], S.sim[0].now_s
     rank.used_seconds += rank.used * (now - rank.used_since_s)

@@ -24,7 +24,7 @@ from chipsim.cluster.engine.requests import submit
 from chipsim.cluster.engine.state import in_kernel
 from chipsim.cluster.engine.stepping import end_step, start_step
 from chipsim.cluster.engine.transfer import ask_again, end_transfer, serve_handoffs
-from chipsim.kernels.jit import inline, kernel
+from chipsim.kernels.jit import kernel, part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import Ints, State
@@ -59,7 +59,7 @@ def advance(table: Ints, gap_room: int, step_room: int) -> int:
         start_steps(S)
 
 
-@inline
+@part
 def next_time(S: State) -> float:
     """When the next thing happens; infinite if nothing does."""
     sim = S.sim[0]
@@ -70,13 +70,13 @@ def next_time(S: State) -> float:
     return first
 
 
-@inline
+@part
 def first_of(S: State, queue: int) -> float:
     """Time of the first in a queue by time."""
     return S.requests[queue].k0 if queue >= 0 else np.inf
 
 
-@inline
+@part
 def next_arrival(S: State) -> float:
     """Time of the next arrival, of a conversation's first turn or a later one."""
     sim = S.sim[0]
@@ -86,7 +86,7 @@ def next_arrival(S: State) -> float:
     return first
 
 
-@inline
+@part
 def end_steps(S: State, now: float) -> None:
     """Steps that end now, in order of the instances."""
     while S.values[CLOCK, S.tree[CLOCK, 1]] == now:
@@ -94,7 +94,7 @@ def end_steps(S: State, now: float) -> None:
         end_step(S, S.tree[CLOCK, 1])
 
 
-@inline
+@part
 def end_transfers(S: State, now: float) -> None:
     """Transfers that end now, in the order in which they began."""
     sim = S.sim[0]
@@ -104,7 +104,7 @@ def end_transfers(S: State, now: float) -> None:
         end_transfer(S, r)
 
 
-@inline
+@part
 def fire_timers(S: State, now: float) -> None:
     """What was to happen now, in the order in which it was asked for."""
     sim = S.sim[0]
@@ -117,7 +117,7 @@ def fire_timers(S: State, now: float) -> None:
         ask_again(S, r)
 
 
-@inline
+@part
 def arrive(S: State, now: float) -> None:
     """Requests that arrive now, in order of their numbers."""
     sim = S.sim[0]
@@ -136,7 +136,7 @@ def arrive(S: State, now: float) -> None:
         submit(S, r, False)
 
 
-@inline
+@part
 def start_steps(S: State) -> None:
     """Let free instances that something happened to form their batches, in order."""
     sim = S.sim[0]

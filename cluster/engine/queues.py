@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipsim.kernels.jit import inline
+from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import Record, Records
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NONE = -1
 
 
-@inline
+@part
 def _before(a: Record, b: Record, a_index: int, b_index: int) -> bool:
     if a.k0 != b.k0:
         return a.k0 < b.k0
@@ -27,7 +27,7 @@ def _before(a: Record, b: Record, a_index: int, b_index: int) -> bool:
     return a_index < b_index
 
 
-@inline
+@part
 def _meld(requests: Records, a: int, b: int) -> int:
     """The first of two queues, the other below it."""
     if a < 0:
@@ -45,7 +45,7 @@ def _meld(requests: Records, a: int, b: int) -> int:
     return a
 
 
-@inline
+@part
 def queue_push(requests: Records, queue: int, r: int, k0: float, k1: float) -> int:
     """Put a request into a queue; the queue's new first request."""
     own = requests[r]
@@ -54,13 +54,13 @@ def queue_push(requests: Records, queue: int, r: int, k0: float, k1: float) -> i
     return _meld(requests, queue, r)
 
 
-@inline
+@part
 def queue_pop(requests: Records, queue: int) -> int:
     """Take the first request out; the queue's new first request."""
     return _meld_children(requests, requests[queue].child)
 
 
-@inline
+@part
 def queue_remove(requests: Records, queue: int, r: int) -> int:
     """Take any request out of the queue that it is in; the new first request."""
     if r == queue:
@@ -76,7 +76,7 @@ def queue_remove(requests: Records, queue: int, r: int) -> int:
     return _meld(requests, queue, _meld_children(requests, own.child))
 
 
-@inline
+@part
 def _meld_children(requests: Records, first: int) -> int:
     """Meld siblings two by two, then all from the last to the first."""
     pairs = NONE

@@ -27,13 +27,13 @@ from chipsim.cluster.engine.routing import NOWHERE, to_decode, to_prefill
 from chipsim.cluster.engine.running import dismiss, join_decodes, leave_decodes
 from chipsim.cluster.engine.touch import charge, touch
 from chipsim.cluster.engine.transfer import hand_off
-from chipsim.kernels.jit import inline
+from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
 
 
-@inline
+@part
 def submit(S: State, r: int, ahead: bool) -> None:
     """Send a request to a rank that can prefill it, or count why not.
 
@@ -57,7 +57,7 @@ def submit(S: State, r: int, ahead: bool) -> None:
         enqueue(S, k, r, ahead)
 
 
-@inline
+@part
 def moves_on(S: State, k: int, r: int) -> bool:
     """Whether a request prefilled on a rank goes elsewhere to be decoded."""
     request, sim = S.requests[r], S.sim[0]
@@ -66,7 +66,7 @@ def moves_on(S: State, k: int, r: int) -> bool:
     return not stays and not last
 
 
-@inline
+@part
 def _bind(S: State, r: int) -> bool:
     """Choose at arrival where a request is to be decoded."""
     k = to_decode(S, r, False)
@@ -76,7 +76,7 @@ def _bind(S: State, r: int) -> bool:
     return k >= 0
 
 
-@inline
+@part
 def enqueue(S: State, k: int, r: int, ahead: bool) -> None:
     """Into a rank's queue, in the pool's order; preempted ones stand ahead of all new."""
     rank, request = S.ranks[k], S.requests[r]
@@ -96,7 +96,7 @@ def enqueue(S: State, k: int, r: int, ahead: bool) -> None:
     touch(S, rank.instance)
 
 
-@inline
+@part
 def emit(S: State, r: int) -> None:
     """A token on its own: the first one, or one after a break."""
     request, now = S.requests[r], S.sim[0].now_s
@@ -107,7 +107,7 @@ def emit(S: State, r: int) -> None:
     request.last_s = now
 
 
-@inline
+@part
 def log_gap(S: State, gap_s: float, count: int) -> None:
     """Note that so many tokens came so long after the ones before them."""
     sim = S.sim[0]
@@ -116,7 +116,7 @@ def log_gap(S: State, gap_s: float, count: int) -> None:
         sim.gaps += 1
 
 
-@inline
+@part
 def end_prefill(S: State, k: int, r: int) -> None:
     """The last prompt token is computed: emit, then decode here or elsewhere."""
     request, sim, rank = S.requests[r], S.sim[0], S.ranks[k]
@@ -139,7 +139,7 @@ def end_prefill(S: State, k: int, r: int) -> None:
         hand_off(S, k, r)
 
 
-@inline
+@part
 def end_decode(S: State, k: int, r: int) -> None:
     """A request's last decode step is done."""
     blocks = held(S, k, r, 0)
@@ -149,14 +149,14 @@ def end_decode(S: State, k: int, r: int) -> None:
     complete(S, r)
 
 
-@inline
+@part
 def leave(S: State, k: int, r: int, blocks: int, pending: int) -> None:  # noqa: ARG001
     """Give back what a request had on a rank."""
     release(S, k, blocks)
     charge(S, k, -1, -pending)
 
 
-@inline
+@part
 def complete(S: State, r: int) -> None:
     """Finished: its next turns begin to think."""
     request, sim = S.requests[r], S.sim[0]
@@ -169,7 +169,7 @@ def complete(S: State, r: int) -> None:
         turn = S.requests[turn].next_turn
 
 
-@inline
+@part
 def reject(S: State, r: int, reason: int) -> None:
     """Turn a request away, and with it the turns that would have followed."""
     first, why = r, reason
@@ -184,7 +184,7 @@ def reject(S: State, r: int, reason: int) -> None:
             first, turn = turn, S.requests[turn].next_turn
 
 
-@inline
+@part
 def _refuse(S: State, r: int, able: int) -> None:
     """No instance can take a request: it waits for a change, or is rejected."""
     sim = S.sim[0]

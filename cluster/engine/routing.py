@@ -18,7 +18,7 @@ from chipsim.cluster.engine.codes import (
     TO_PREFILL,
 )
 from chipsim.cluster.engine.kv import blocks_needed, fits
-from chipsim.kernels.jit import inline
+from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NOWHERE = -1
 
 
-@inline
+@part
 def to_prefill(S: State, r: int) -> int:
     """Rank that is to prefill a request, or -1 if no instance can now."""
     policy = S.sim[0].routing
@@ -34,7 +34,7 @@ def to_prefill(S: State, r: int) -> int:
     return NOWHERE if i < 0 else _rank(S, r, i, policy, False)
 
 
-@inline
+@part
 def to_decode(S: State, r: int, need_room: bool) -> int:
     """Rank that is to decode a request; with ``need_room`` only if its KV fits now."""
     sim, request = S.sim[0], S.requests[r]
@@ -48,13 +48,13 @@ def to_decode(S: State, r: int, need_room: bool) -> int:
     return NOWHERE if i < 0 else _rank(S, r, i, sim.decode_routing, need_room)
 
 
-@inline
+@part
 def has_room(S: State, k: int, r: int) -> bool:
     """Whether a rank has the blocks that a request takes."""
     return S.ranks[k].used + blocks_needed(S, k, r) <= S.ranks[k].capacity
 
 
-@inline
+@part
 def possible(S: State, row: int, i: int, r: int, need_room: bool) -> bool:
     """Whether a router may choose an instance."""
     if not (np.isfinite(S.values[row, i]) and fits(S, i, r)):
@@ -68,7 +68,7 @@ def possible(S: State, row: int, i: int, r: int, need_room: bool) -> bool:
     return False
 
 
-@inline
+@part
 def _instance(S: State, r: int, policy: int, row: int, need_room: bool) -> int:
     if policy == ROUND_ROBIN:
         return _next_in_turn(S, r, row, need_room)
@@ -82,7 +82,7 @@ def _instance(S: State, r: int, policy: int, row: int, need_room: bool) -> int:
     return _least_possible(S, r, row, need_room)
 
 
-@inline
+@part
 def _least_possible(S: State, r: int, row: int, need_room: bool) -> int:
     """As the winner tree, among those that are possible; only where the winner is not."""
     best = NOWHERE
@@ -93,7 +93,7 @@ def _least_possible(S: State, r: int, row: int, need_room: bool) -> int:
     return best
 
 
-@inline
+@part
 def _next_in_turn(S: State, r: int, row: int, need_room: bool) -> int:
     sim = S.sim[0]
     able = sim.able_prefill if row == TO_PREFILL else sim.able_decode
@@ -111,7 +111,7 @@ def _next_in_turn(S: State, r: int, row: int, need_room: bool) -> int:
     return NOWHERE
 
 
-@inline
+@part
 def _any_instance(S: State, r: int, row: int, need_room: bool) -> int:
     sim = S.sim[0]
     able = sim.able_prefill if row == TO_PREFILL else sim.able_decode
@@ -132,7 +132,7 @@ def _any_instance(S: State, r: int, row: int, need_room: bool) -> int:
     return NOWHERE if count == 0 else S.able[side, draw(S, r, count)]
 
 
-@inline
+@part
 def _rank(S: State, r: int, i: int, policy: int, need_room: bool) -> int:
     """Rank of an instance by the same policy; the lowest of equals."""
     instance = S.instances[i]
@@ -154,7 +154,7 @@ def _rank(S: State, r: int, i: int, policy: int, need_room: bool) -> int:
     return best
 
 
-@inline
+@part
 def _any_rank(S: State, r: int, i: int, need_room: bool) -> int:
     instance, count = S.instances[i], 0
     for k in range(instance.first, instance.first + instance.ranks):
@@ -168,7 +168,7 @@ def _any_rank(S: State, r: int, i: int, need_room: bool) -> int:
     return NOWHERE
 
 
-@inline
+@part
 def _load(S: State, k: int, policy: int) -> int:
     if policy == LEAST_REQUESTS:
         return S.ranks[k].requests
@@ -177,7 +177,7 @@ def _load(S: State, k: int, policy: int) -> int:
     return 0 if policy == ROUND_ROBIN else S.ranks[k].pending
 
 
-@inline
+@part
 def draw(S: State, r: int, count: int) -> int:
     """A number below ``count``, by seed, request, and how many it has used."""
     request = S.requests[r]
@@ -186,7 +186,7 @@ def draw(S: State, r: int, count: int) -> int:
     return np.int64(number % np.uint64(count))
 
 
-@inline
+@part
 def _mix(x: np.uint64) -> np.uint64:
     """splitmix64 (Steele, Lea, Flood, Fast splittable generators, OOPSLA 2014)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
@@ -195,7 +195,7 @@ def _mix(x: np.uint64) -> np.uint64:
     return x ^ (x >> np.uint64(31))
 
 
-@inline
+@part
 def list_able(S: State) -> None:
     """Note which instances may prefill or decode, after a role or health changed."""
     sim = S.sim[0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chipsim.cluster.engine.codes import DECODING, RESERVE_PROMPT
 from chipsim.cluster.engine.heaps import heap_pop, heap_push, heap_remove
-from chipsim.kernels.jit import inline
+from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
@@ -19,7 +19,7 @@ LOW = (1 << 32) - 1
 """The bits of a heap's entry that hold the request."""
 
 
-@inline
+@part
 def admit(S: State, k: int, r: int) -> None:
     """Into the running list: last, but before later requests admitted at the same time."""
     rank, request = S.ranks[k], S.requests[r]
@@ -42,7 +42,7 @@ def admit(S: State, k: int, r: int) -> None:
     rank.running += 1
 
 
-@inline
+@part
 def dismiss(S: State, k: int, r: int) -> None:
     """Out of the running list."""
     rank, request = S.ranks[k], S.requests[r]
@@ -57,14 +57,14 @@ def dismiss(S: State, k: int, r: int) -> None:
     rank.running -= 1
 
 
-@inline
+@part
 def last_step(S: State, r: int) -> int:
     """Decode step of the rank that ends a request."""
     request = S.requests[r]
     return request.joined + request.output - request.emitted
 
 
-@inline
+@part
 def join_decodes(S: State, k: int, r: int) -> None:
     """Let a running request whose KV is whole decode from the next step on."""
     rank, request, pool = S.ranks[k], S.requests[r], S.pools[S.ranks[k].pool]
@@ -85,7 +85,7 @@ def join_decodes(S: State, k: int, r: int) -> None:
     rank.fresh = r
 
 
-@inline
+@part
 def leave_decodes(S: State, k: int, r: int) -> None:
     """Undo `join_decodes` but for the heap of last steps; count what was emitted."""
     rank, request, pool = S.ranks[k], S.requests[r], S.pools[S.ranks[k].pool]
@@ -104,14 +104,14 @@ def leave_decodes(S: State, k: int, r: int) -> None:
         _forget_fresh(S, k, r, pool.block)
 
 
-@inline
+@part
 def interrupt_decode(S: State, k: int, r: int) -> None:
     """Take a request out of the decodes before its last step."""
     heap_remove(S.finish[k], S.ranks[k].decoding, (last_step(S, r) << 32) | r)
     leave_decodes(S, k, r)
 
 
-@inline
+@part
 def next_finished(S: State, k: int) -> int:
     """Take out of the heap a request whose last step was the last one done, or -1."""
     rank = S.ranks[k]
@@ -120,14 +120,14 @@ def next_finished(S: State, k: int) -> int:
     return heap_pop(S.finish[k], rank.decoding) & LOW
 
 
-@inline
+@part
 def new_blocks(S: State, k: int) -> int:
     """Blocks that the next decode step of a rank opens."""
     rank, block = S.ranks[k], S.pools[S.ranks[k].pool].block
     return S.edges[k, rank.steps % block] - rank.fresh_on_edge
 
 
-@inline
+@part
 def step_contexts(S: State, k: int) -> None:
     """Contexts after a decode step: each one longer, but for what the limit cuts."""
     rank = S.ranks[k]
@@ -140,14 +140,14 @@ def step_contexts(S: State, k: int) -> None:
         rank.growing -= 1
 
 
-@inline
+@part
 def _edge(S: State, r: int, block: int) -> int:
     """Residue of the steps before which the request has filled its blocks."""
     request = S.requests[r]
     return (request.joined - request.context + 1) % block
 
 
-@inline
+@part
 def _join_bounded(S: State, k: int, r: int, limit: int) -> None:
     rank, request = S.ranks[k], S.requests[r]
     rank.bounded += min(request.context, limit)
@@ -159,7 +159,7 @@ def _join_bounded(S: State, k: int, r: int, limit: int) -> None:
             rank.saturations += 1
 
 
-@inline
+@part
 def _leave_bounded(S: State, k: int, r: int, limit: int) -> None:
     rank, request = S.ranks[k], S.requests[r]
     rank.bounded -= min(request.context + rank.steps - request.joined, limit)
@@ -171,7 +171,7 @@ def _leave_bounded(S: State, k: int, r: int, limit: int) -> None:
             rank.saturations -= 1
 
 
-@inline
+@part
 def _forget_fresh(S: State, k: int, r: int, block: int) -> None:
     """Take a request that never stepped out of the list of those that just joined."""
     rank, request = S.ranks[k], S.requests[r]

@@ -22,18 +22,18 @@ Record: TypeAlias = Any
 
 REQUEST_OUT = [
     ("arrival_s", "f8"),  # of a turn: its parent's completion and its think time
-    ("prompt", "i4"),
-    ("output", "i4"),
-    ("status", "i4"),  # codes.STATUS
-    ("reason", "i4"),  # codes.REASON
-    ("emitted", "i4"),  # output tokens so far
-    ("cached", "i4"),  # prompt tokens found in a prefix cache
-    ("preemptions", "i4"),
-    ("retries", "i4"),
-    ("prefill_instance", "i4"),  # the last one, -1: none
-    ("prefill_rank", "i4"),  # counted over all instances
-    ("decode_instance", "i4"),
-    ("decode_rank", "i4"),
+    ("prompt", "i8"),
+    ("output", "i8"),
+    ("status", "i8"),  # codes.STATUS
+    ("reason", "i8"),  # codes.REASON
+    ("emitted", "i8"),  # output tokens so far
+    ("cached", "i8"),  # prompt tokens found in a prefix cache
+    ("preemptions", "i8"),
+    ("retries", "i8"),
+    ("prefill_instance", "i8"),  # the last one, -1: none
+    ("prefill_rank", "i8"),  # counted over all instances
+    ("decode_instance", "i8"),
+    ("decode_rank", "i8"),
     ("queue_start_s", "f8"),  # into the queue where it was last prefilled
     ("prefill_start_s", "f8"),  # start of the first step that computed some of it
     ("prefill_end_s", "f8"),
@@ -50,27 +50,27 @@ REQUEST = np.dtype(
         *REQUEST_OUT,
         ("k0", "f8"),  # keys and links of the queue that it waits in
         ("k1", "f8"),
-        ("child", "i4"),
-        ("next", "i4"),
-        ("prev", "i4"),
-        ("below", "i4"),  # neighbours in the running list of its rank
-        ("above", "i4"),
-        ("chain", "i4"),  # next in a step's prompts, or among those that just joined
-        ("first_turn", "i4"),  # turns that wait on it
-        ("next_turn", "i4"),
-        ("parent", "i4"),
-        ("priority", "i4"),
-        ("phase", "i4"),  # codes.WAITING ...
-        ("rank", "i4"),  # where its KV is, or its place in a queue
-        ("to", "i4"),  # rank that the KV is on its way to
-        ("length", "i4"),  # tokens to prefill: prompt, and what was generated before
-        ("done", "i4"),  # of them computed, or found
-        ("chunk", "i4"),  # computed by the running step
-        ("blocks", "i4"),  # taken when admitted, at `rank` and at `to`
-        ("to_blocks", "i4"),
-        ("sent", "i4"),  # tokens on their way, or there
-        ("draws", "i4"),  # random numbers used
-        ("context", "i4"),  # of its next decode when it joined
+        ("child", "i8"),
+        ("next", "i8"),
+        ("prev", "i8"),
+        ("below", "i8"),  # neighbours in the running list of its rank
+        ("above", "i8"),
+        ("chain", "i8"),  # next in a step's prompts, or among those that just joined
+        ("first_turn", "i8"),  # turns that wait on it
+        ("next_turn", "i8"),
+        ("parent", "i8"),
+        ("priority", "i8"),
+        ("phase", "i8"),  # codes.WAITING ...
+        ("rank", "i8"),  # where its KV is, or its place in a queue
+        ("to", "i8"),  # rank that the KV is on its way to
+        ("length", "i8"),  # tokens to prefill: prompt, and what was generated before
+        ("done", "i8"),  # of them computed, or found
+        ("chunk", "i8"),  # computed by the running step
+        ("blocks", "i8"),  # taken when admitted, at `rank` and at `to`
+        ("to_blocks", "i8"),
+        ("sent", "i8"),  # tokens on their way, or there
+        ("draws", "i8"),  # random numbers used
+        ("context", "i8"),  # of its next decode when it joined
         ("joined", "i8"),  # decode steps of the rank when it joined
         ("admitted_s", "f8"),
         ("last_s", "f8"),  # its last token

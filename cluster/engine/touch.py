@@ -19,13 +19,13 @@ from chipsim.cluster.engine.codes import (
     TO_PREFILL,
 )
 from chipsim.cluster.engine.heaps import heap_push, tree_update
-from chipsim.kernels.jit import inline
+from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
 
 
-@inline
+@part
 def touch(S: State, i: int) -> None:
     """Have a free instance form a batch at the end of this instant."""
     if not S.instances[i].touched:
@@ -34,14 +34,14 @@ def touch(S: State, i: int) -> None:
         S.sim[0].touched += 1
 
 
-@inline
+@part
 def set_clock(S: State, i: int, time_s: float) -> None:
     """Let the running step of an instance end at a time (infinite: nothing runs)."""
     S.values[CLOCK, i] = time_s
     tree_update(S.tree[CLOCK], S.values[CLOCK], i)
 
 
-@inline
+@part
 def score(S: State, i: int, policy: int) -> float:
     """What a policy minimises."""
     instance = S.instances[i]
@@ -54,7 +54,7 @@ def score(S: State, i: int, policy: int) -> float:
     return 0.0
 
 
-@inline
+@part
 def rescore(S: State, i: int) -> None:
     """Tell both routers that an instance's load, role or health changed."""
     instance, sim = S.instances[i], S.sim[0]
@@ -65,14 +65,14 @@ def rescore(S: State, i: int) -> None:
         _set(S, ROOM, i, -float(most_free(S, i)) if may & DECODE else np.inf)
 
 
-@inline
+@part
 def _set(S: State, row: int, i: int, value: float) -> None:
     if S.values[row, i] != value:
         S.values[row, i] = value
         tree_update(S.tree[row], S.values[row], i)
 
 
-@inline
+@part
 def most_free(S: State, i: int) -> int:
     """Free tokens of the instance's emptiest rank."""
     instance, free = S.instances[i], 0
@@ -81,7 +81,7 @@ def most_free(S: State, i: int) -> int:
     return free * S.pools[instance.pool].block
 
 
-@inline
+@part
 def charge(S: State, k: int, requests: int, pending: int) -> None:
     """Add to what a rank has before it, as its routers see it."""
     rank = S.ranks[k]

@@ -19,13 +19,13 @@ from chipsim.cluster.engine.kv import blocks_needed, call, release, take
 from chipsim.cluster.engine.queues import queue_pop, queue_push
 from chipsim.cluster.engine.routing import has_room, to_decode
 from chipsim.cluster.engine.touch import charge, touch
-from chipsim.kernels.jit import inline
+from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
 
 
-@inline
+@part
 def hand_off(S: State, k: int, r: int) -> None:  # noqa: ARG001
     """Queue a prefilled request for a place to decode; its blocks stay taken meanwhile."""
     request, sim = S.requests[r], S.sim[0]
@@ -42,7 +42,7 @@ def hand_off(S: State, k: int, r: int) -> None:  # noqa: ARG001
         sim.released = 1
 
 
-@inline
+@part
 def send_chunk(S: State, k: int, r: int) -> None:
     """Send what a step computed while the prefill goes on, if the link streams."""
     request, to = S.requests[r], S.requests[r].to
@@ -54,7 +54,7 @@ def send_chunk(S: State, k: int, r: int) -> None:
         _send(S, r)
 
 
-@inline
+@part
 def serve_handoffs(S: State) -> None:
     """Give places to waiting hand-offs, first come first served; none passes another."""
     sim = S.sim[0]
@@ -78,7 +78,7 @@ def serve_handoffs(S: State) -> None:
             sim.released = 0
 
 
-@inline
+@part
 def _serve_instance(S: State, i: int) -> None:
     instance = S.instances[i]
     while instance.handoffs >= 0:
@@ -93,7 +93,7 @@ def _serve_instance(S: State, i: int) -> None:
             break
 
 
-@inline
+@part
 def _ask_again(S: State, r: int) -> None:
     sim = S.sim[0]
     at = sim.now_s + sim.retry_s
@@ -101,21 +101,21 @@ def _ask_again(S: State, r: int) -> None:
     sim.sequence += 1
 
 
-@inline
+@part
 def _reserve(S: State, r: int) -> None:
     request = S.requests[r]
     request.to_blocks = blocks_needed(S, request.to, r)
     take(S, request.to, request.to_blocks)
 
 
-@inline
+@part
 def _begin(S: State, r: int) -> None:
     _reserve(S, r)
     _send(S, r)
     _depart(S, r)
 
 
-@inline
+@part
 def _depart(S: State, r: int) -> None:
     """The last piece is on its way: wait for its end."""
     request, sim = S.requests[r], S.sim[0]
@@ -125,7 +125,7 @@ def _depart(S: State, r: int) -> None:
     sim.sequence += 1
 
 
-@inline
+@part
 def _send(S: State, r: int) -> None:
     """Send the tokens that are computed and not sent; note when they will be there."""
     request, now = S.requests[r], S.sim[0].now_s
@@ -155,7 +155,7 @@ def _send(S: State, r: int) -> None:
     request.sent, request.transfer_end_s = request.done, end
 
 
-@inline
+@part
 def end_transfer(S: State, r: int) -> None:
     """The KV is there: free its source, convert it if it must be, then it is ready."""
     request, sim = S.requests[r], S.sim[0]
@@ -176,7 +176,7 @@ def end_transfer(S: State, r: int) -> None:
     touch(S, rank.instance)
 
 
-@inline
+@part
 def ask_again(S: State, r: int) -> None:
     """A hand-off that found no room stands in its queue again."""
     S.requests[r].phase = OUTSIDE
