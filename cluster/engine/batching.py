@@ -32,21 +32,23 @@ from chipsim.cluster.engine.running import (
     new_blocks,
 )
 from chipsim.cluster.engine.touch import charge
-from chipsim.kernels.jit import part
+from chipsim.kernels.jit import hot_part, part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
 
 
-@part
+@hot_part
 def form_step(S: State, i: int) -> int:
     """Plan the next step of all ranks of an instance; what kind it is."""
     instance = S.instances[i]
     batching = S.pools[instance.pool].batching
     for k in range(instance.first, instance.first + instance.ranks):
         _clear(S, k)
-        _return_swapped(S, k)
-        _join_ready(S, k)
+        if S.ranks[k].queue >= 0:
+            _return_swapped(S, k)
+        if S.ranks[k].ready >= 0:
+            _join_ready(S, k)
     if batching == PREFILL_FIRST:
         return prefill_first(S, i)
     if batching == DECODE_FIRST:
@@ -56,7 +58,7 @@ def form_step(S: State, i: int) -> int:
     return IDLE
 
 
-@part
+@hot_part
 def prefill_first(S: State, i: int) -> int:
     """Prompts if any can be admitted, else decodes."""
     if _prompts(S, i) > 0:
@@ -93,17 +95,18 @@ def chunked(S: State, i: int) -> int:
     return DECODE_STEP if decodes > 0 else IDLE
 
 
-@part
+@hot_part
 def _prompts(S: State, i: int) -> int:
     """Prompts on all ranks; the tokens of them."""
     instance, tokens = S.instances[i], 0
     for k in range(instance.first, instance.first + instance.ranks):
-        _admit_prompts(S, k, S.pools[instance.pool].max_tokens, False)
+        if S.ranks[k].queue >= 0:
+            _admit_prompts(S, k, S.pools[instance.pool].max_tokens, False)
         tokens += S.ranks[k].tokens
     return tokens
 
 
-@part
+@hot_part
 def _decodes(S: State, i: int) -> int:
     """Decodes on all ranks, each with room for the token it writes; how many."""
     instance, decodes = S.instances[i], 0
@@ -116,7 +119,7 @@ def _decodes(S: State, i: int) -> int:
     return decodes
 
 
-@part
+@hot_part
 def _clear(S: State, k: int) -> None:
     rank = S.ranks[k]
     rank.tokens, rank.squares, rank.earlier = 0, 0.0, 0.0

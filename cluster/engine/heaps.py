@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipsim.kernels.jit import part
+from chipsim.kernels.jit import hot_part, part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import Floats, Ints
@@ -66,7 +66,7 @@ def _sift_down(heap: Ints, size: int, place: int, key: int) -> None:
     heap[place] = key
 
 
-@part
+@hot_part
 def tree_update(tree: Ints, values: Floats, i: int) -> None:
     """Let the tree know that ``values[i]`` changed.
 
@@ -75,13 +75,10 @@ def tree_update(tree: Ints, values: Floats, i: int) -> None:
     """
     leaves = tree.shape[0] >> 1
     node = (leaves + i) >> 1
+    # Which of two is less is a coin toss to the processor: an index, not a branch.
     while node > 0:
         left, right = tree[2 * node], tree[2 * node + 1]
-        winner = left if values[left] <= values[right] else right
-        # Another one won before and wins still: nothing changes further up.
-        if winner == tree[node] and winner != i:
-            break
-        tree[node] = winner
+        tree[node] = tree[2 * node + (values[right] < values[left])]
         node >>= 1
 
 

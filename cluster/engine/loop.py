@@ -24,7 +24,7 @@ from chipsim.cluster.engine.requests import submit
 from chipsim.cluster.engine.state import in_kernel
 from chipsim.cluster.engine.stepping import end_step, start_step
 from chipsim.cluster.engine.transfer import ask_again, end_transfer, serve_handoffs
-from chipsim.kernels.jit import kernel, part
+from chipsim.kernels.jit import hot_part, kernel, part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import Ints, State
@@ -50,33 +50,42 @@ def advance(table: Ints, gap_room: int, step_room: int) -> int:
         if sim.gaps + gap_room > S.gaps.shape[0] or sim.steps + step_room > S.log.shape[0]:
             return LOG_FULL
         sim.now_s = now
-        while next_time(S) == now:
+        while True:
             end_steps(S, now)
-            end_transfers(S, now)
-            fire_timers(S, now)
-            arrive(S, now)
-            serve_handoffs(S)
+            if next_given(S) == now:
+                end_transfers(S, now)
+                fire_timers(S, now)
+                arrive(S, now)
+            if sim.released or sim.called > 0:
+                serve_handoffs(S)
+            if next_time(S) > now:
+                break
         start_steps(S)
 
 
-@part
+@hot_part
 def next_time(S: State) -> float:
     """When the next thing happens; infinite if nothing does."""
+    return min(S.values[CLOCK, S.tree[CLOCK, 1]], next_given(S))
+
+
+@hot_part
+def next_given(S: State) -> float:
+    """When the next thing happens that is not the end of a step."""
     sim = S.sim[0]
-    first = S.values[CLOCK, S.tree[CLOCK, 1]]
-    first = min(first, next_arrival(S), first_of(S, sim.transfers), first_of(S, sim.retrying))
+    first = min(next_arrival(S), first_of(S, sim.transfers), first_of(S, sim.retrying))
     if sim.timed < S.timers.shape[0]:
         first = min(first, S.timers[sim.timed].time_s)
     return first
 
 
-@part
+@hot_part
 def first_of(S: State, queue: int) -> float:
     """Time of the first in a queue by time."""
     return S.requests[queue].k0 if queue >= 0 else np.inf
 
 
-@part
+@hot_part
 def next_arrival(S: State) -> float:
     """Time of the next arrival, of a conversation's first turn or a later one."""
     sim = S.sim[0]
@@ -86,7 +95,7 @@ def next_arrival(S: State) -> float:
     return first
 
 
-@part
+@hot_part
 def end_steps(S: State, now: float) -> None:
     """Steps that end now, in order of the instances."""
     while S.values[CLOCK, S.tree[CLOCK, 1]] == now:
@@ -136,7 +145,7 @@ def arrive(S: State, now: float) -> None:
         submit(S, r, False)
 
 
-@part
+@hot_part
 def start_steps(S: State) -> None:
     """Let free instances that something happened to form their batches, in order."""
     sim = S.sim[0]

@@ -27,7 +27,7 @@ from chipsim.cluster.engine.routing import NOWHERE, to_decode, to_prefill
 from chipsim.cluster.engine.running import dismiss, join_decodes, leave_decodes
 from chipsim.cluster.engine.touch import charge, touch
 from chipsim.cluster.engine.transfer import hand_off
-from chipsim.kernels.jit import part
+from chipsim.kernels.jit import hot_part, part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
@@ -107,7 +107,7 @@ def emit(S: State, r: int) -> None:
     request.last_s = now
 
 
-@part
+@hot_part
 def log_gap(S: State, gap_s: float, count: int) -> None:
     """Note that so many tokens came so long after the ones before them."""
     sim = S.sim[0]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chipsim.cluster.engine.codes import DECODING, RESERVE_PROMPT
 from chipsim.cluster.engine.heaps import heap_pop, heap_push, heap_remove
-from chipsim.kernels.jit import part
+from chipsim.kernels.jit import hot_part, part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
@@ -111,7 +111,7 @@ def interrupt_decode(S: State, k: int, r: int) -> None:
     leave_decodes(S, k, r)
 
 
-@part
+@hot_part
 def next_finished(S: State, k: int) -> int:
     """Take out of the heap a request whose last step was the last one done, or -1."""
     rank = S.ranks[k]
@@ -127,7 +127,7 @@ def new_blocks(S: State, k: int) -> int:
     return S.edges[k, rank.steps % block] - rank.fresh_on_edge
 
 
-@part
+@hot_part
 def step_contexts(S: State, k: int) -> None:
     """Contexts after a decode step: each one longer, but for what the limit cuts."""
     rank = S.ranks[k]

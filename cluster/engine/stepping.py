@@ -12,14 +12,14 @@ from chipsim.cluster.engine.running import next_finished, step_contexts
 from chipsim.cluster.engine.steps import decode_seconds, mixed_seconds, prefill_seconds
 from chipsim.cluster.engine.touch import charge, set_clock, touch
 from chipsim.cluster.engine.transfer import send_chunk
-from chipsim.kernels.jit import part
+from chipsim.kernels.jit import hot_part, part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
     from chipsim.cluster.engine.steps import Steps
 
 
-@part
+@hot_part
 def start_step(S: State, i: int, kind: int) -> None:
     """Start the step that was planned: it lasts as long as the slowest rank's."""
     instance, now = S.instances[i], S.sim[0].now_s
@@ -38,7 +38,7 @@ def start_step(S: State, i: int, kind: int) -> None:
         log_step(S, i, now + seconds)
 
 
-@part
+@hot_part
 def rank_seconds(S: State, steps: Steps, k: int) -> float:
     """What a table says of a rank's step; 0 if it does nothing."""
     rank, table = S.ranks[k], S.pools[S.ranks[k].pool].table
@@ -54,7 +54,7 @@ def rank_seconds(S: State, steps: Steps, k: int) -> float:
     )  # fmt: skip
 
 
-@part
+@hot_part
 def end_step(S: State, i: int) -> None:
     """Account for a step that ends now, and let every rank's requests go on."""
     instance, now = S.instances[i], S.sim[0].now_s
@@ -76,7 +76,7 @@ def end_step(S: State, i: int) -> None:
     touch(S, i)
 
 
-@part
+@hot_part
 def end_decodes(S: State, k: int) -> None:
     """Every decode of a rank has one more token; some have their last."""
     rank, now = S.ranks[k], S.sim[0].now_s
@@ -93,7 +93,7 @@ def end_decodes(S: State, k: int) -> None:
         r = next_finished(S, k)
 
 
-@part
+@hot_part
 def _emit_fresh(S: State, k: int) -> int:
     """Those whose first step this was have gaps of their own; how many."""
     rank, count = S.ranks[k], 0

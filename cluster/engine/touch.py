@@ -19,13 +19,13 @@ from chipsim.cluster.engine.codes import (
     TO_PREFILL,
 )
 from chipsim.cluster.engine.heaps import heap_push, tree_update
-from chipsim.kernels.jit import part
+from chipsim.kernels.jit import hot_part, part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
 
 
-@part
+@hot_part
 def touch(S: State, i: int) -> None:
     """Have a free instance form a batch at the end of this instant."""
     if not S.instances[i].touched:
@@ -34,7 +34,7 @@ def touch(S: State, i: int) -> None:
         S.sim[0].touched += 1
 
 
-@part
+@hot_part
 def set_clock(S: State, i: int, time_s: float) -> None:
     """Let the running step of an instance end at a time (infinite: nothing runs)."""
     S.values[CLOCK, i] = time_s
@@ -65,7 +65,7 @@ def rescore(S: State, i: int) -> None:
         _set(S, ROOM, i, -float(most_free(S, i)) if may & DECODE else np.inf)
 
 
-@part
+@hot_part
 def _set(S: State, row: int, i: int, value: float) -> None:
     if S.values[row, i] != value:
         S.values[row, i] = value

@@ -75,7 +75,8 @@ def serve_handoffs(S: State) -> None:
             sim.handoffs = queue_pop(S.requests, r)
             _ask_again(S, r)
         else:
-            sim.released = 0
+            break
+    sim.released = 0
 
 
 @part

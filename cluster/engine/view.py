@@ -8,6 +8,7 @@ table does not change while a kernel runs, and LLVM is told so: what it read onc
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,7 +35,9 @@ class ViewType(types.Type):
     def __init__(self, fields: tuple[tuple[str, types.Type], ...]) -> None:
         self.fields = dict(fields)
         self.places = {name: place for place, (name, _) in enumerate(fields)}
-        super().__init__(name=f"View({', '.join(f'{n}: {t}' for n, t in fields)})")
+        # The name is in every symbol that is compiled: a checksum, not the whole list.
+        known = "".join(f"{name}{kind}" for name, kind in fields)
+        super().__init__(name=f"View{hashlib.sha256(known.encode()).hexdigest()[:16]}")
 
 
 register_model(ViewType)(models.OpaqueModel)
