@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from chipsim.ops.layers import Layer
     from chipsim.ops.model import ModelSpec
 
-__all__ = ["Phase", "layer_graph", "phase_graph"]
+__all__ = ["SEQUENCE_GROUPS", "Phase", "layer_graph", "phase_graph", "sequence_graph"]
+
+SEQUENCE_GROUPS = frozenset({"attention", "softmax", "indexer", "context_parallel"})
+"""Groups of nodes that go with the lengths of sequences; all others with tokens alone."""
 
 ATTENTION = ("fused", "unfused")
 QKV = ("fused", "separate")
@@ -164,6 +167,45 @@ def phase_graph(
         last = _add_hand_over(builder, last)
     if not layers_only:
         _add_head(builder, last)
+    return builder.finish()
+
+
+def sequence_graph(
+    model: ModelSpec,
+    phase: Phase,
+    plan: Parallelism | None = None,
+    *,
+    attention: Literal["fused", "unfused"] = "fused",
+    qkv: Literal["fused", "separate"] = "fused",
+    sparse: SparseForm = "absorbed",
+    vector_format: str | None = None,
+    precision: Precision | None = None,
+    load: ExpertLoad = UNIFORM,
+) -> nx.DiGraph[str]:
+    """The nodes of `phase_graph` that go with the lengths of sequences: `SEQUENCE_GROUPS`.
+
+    Without edges, and several times as fast to build as the whole; the arguments are those
+    of `phase_graph`.
+    """
+    builder = _builder(
+        model,
+        phase,
+        plan,
+        precision,
+        load,
+        vector_format=vector_format,
+        attention=attention,
+        qkv=qkv,
+        sparse=sparse,
+    )
+    several = len(model.groups) > 1
+    for group in model.groups:
+        if _enter(builder, group.layer, group.count) and group.layer.mixer is not None:
+            builder.prefix = f"{group.layer.name}." if several else ""
+            add_mixer(builder, group.layer.mixer, None)
+    kept = {n: node for n, node in builder.nodes.items() if node["group"] in SEQUENCE_GROUPS}
+    builder.nodes = kept
+    builder.edges.clear()
     return builder.finish()
 
 
