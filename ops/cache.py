@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from chipsim.ops.formats import get_format
-from chipsim.ops.layers import Grouped, Latent, Layer, Linear
+from chipsim.ops.layers import Grouped, Latent, Layer, Linear, Scan, ShortConv
 from chipsim.ops.parameters import kv_heads_per_chip
 
 if TYPE_CHECKING:
@@ -61,26 +61,34 @@ def layer_cache(layer: Layer, tp: int = 1, activations: str = "fp16") -> LayerCa
     """
     mixer = layer.mixer
     if isinstance(mixer, Grouped):
+        state = 0.0 if mixer.beside is None else state_bytes(mixer.beside, tp, activations)
         if mixer.shares_cache:
-            return LayerCache()
-        heads = kv_heads_per_chip(mixer, tp)
-        return LayerCache((("kv", heads * (mixer.head_dim + mixer.value_dim)),), mixer.window)
+            return LayerCache(state_bytes=state)
+        elements = kv_heads_per_chip(mixer, tp) * (mixer.head_dim + mixer.value_dim)
+        return LayerCache((("kv", elements),), mixer.window, state)
     if isinstance(mixer, Latent):
         rows: tuple[tuple[CachePart, int], ...]
         rows = (("latent", mixer.kv_lora_rank), ("rotary", mixer.qk_rope_head_dim))
         if mixer.indexer is not None:
             rows += (("indexer", mixer.indexer.head_dim),)
         return LayerCache(rows)
-    if isinstance(mixer, Linear):
+    if isinstance(mixer, Linear | Scan | ShortConv):
         return LayerCache(state_bytes=state_bytes(mixer, tp, activations))
     return LayerCache()
 
 
-def state_bytes(mixer: Linear, tp: int = 1, activations: str = "fp16") -> float:
+def state_bytes(
+    mixer: Linear | Scan | ShortConv, tp: int = 1, activations: str = "fp16"
+) -> float:
     """Recurrent state and the last inputs of the convolution, of one sequence and chip."""
-    heads, key_heads = mixer.heads // tp, max(1, mixer.key_heads // tp)
-    state = heads * mixer.key_dim * mixer.value_dim * get_format(mixer.state_format).bytes
-    channels = 2 * key_heads * mixer.key_dim + heads * mixer.value_dim
+    heads, state = mixer.heads // tp, 0.0
+    channels = heads
+    if isinstance(mixer, Linear):
+        keys = max(1, mixer.key_heads // tp) * mixer.key_dim
+        channels = 2 * keys + heads * mixer.value_dim
+        state = heads * mixer.key_dim * mixer.value_dim * get_format(mixer.state_format).bytes
+    elif isinstance(mixer, Scan):
+        state = heads * mixer.state * get_format(mixer.state_format).bytes
     tail = channels * max(0, mixer.conv - 1) * get_format(activations).bytes
     return state + tail
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from chipsim.ops.layers import Dense, Grouped, Latent, Layer, Linear
+from chipsim.ops.layers import Dense, Grouped, Latent, Layer
+from chipsim.ops.recurrent_parameters import recurrent_parameters
 
 if TYPE_CHECKING:
     from chipsim.ops.layers import Experts
@@ -88,13 +89,16 @@ def module_parameters(
 
 
 def active_parameters(model: ModelSpec) -> int:
-    """Parameters that one token passes: of the routed experts only its ``top_k``."""
+    """Parameters that one token passes: of the routed experts only its ``top_k``.
+
+    Identity experts among those count as none: the expected number.
+    """
     total = model.parameters
     for layer, number in _counted(model):
         experts = layer.mlp
         if experts is not None and not isinstance(experts, Dense):
-            idle = experts.experts - experts.top_k
-            total -= number * idle * expert_parameters(model, experts)
+            idle = experts.experts - experts.working
+            total -= round(number * idle * expert_parameters(model, experts))
     return total - _uncounted_tables(model) * model.vocabulary * model.hidden
 
 
@@ -143,13 +147,15 @@ def attention_parameters(model: ModelSpec, layer: Layer, tp: int = 1) -> int:
         return _grouped_parameters(model, mixer, tp)
     if isinstance(mixer, Latent):
         return _latent_parameters(model, mixer, tp)
-    return 0 if mixer is None else _linear_parameters(model, mixer, tp)
+    return 0 if mixer is None else recurrent_parameters(model.hidden, mixer, tp)
 
 
 def _grouped_parameters(model: ModelSpec, mixer: Grouped, tp: int) -> int:
     heads, kv_heads = mixer.heads // tp, kv_heads_per_chip(mixer, tp)
     qkv, output = qkv_width(mixer, tp), heads * mixer.value_dim
     count = model.hidden * (qkv + output)
+    if mixer.beside is not None:
+        count += recurrent_parameters(model.hidden, mixer.beside, tp)
     if model.has_bias("qkv"):
         count += qkv
     if model.has_bias("output"):
@@ -202,37 +208,6 @@ def indexer_parameters(model: ModelSpec, mixer: Latent) -> int:
     return queries + model.hidden * (indexer.head_dim + indexer.heads) + 2 * indexer.head_dim
 
 
-def linear_widths(mixer: Linear, tp: int = 1) -> tuple[int, int, int]:
-    """Channels of a chip that are convolved, those of values, and columns of the input.
-
-    By the published modules of each rule. Beside q, k, v (B, C, x): ``ssm`` projects z and
-    dt; ``decay`` a gate; ``delta`` z and two numbers per head; ``kda`` one per head, its
-    gates going through a low rank.
-    """
-    heads, keys = mixer.heads // tp, max(1, mixer.key_heads // tp) * mixer.key_dim
-    values = heads * mixer.value_dim
-    convolved = 2 * keys + values
-    beside = {"ssm": values + heads, "decay": values, "delta": values + 2 * heads, "kda": heads}
-    return convolved, values, convolved + beside[mixer.rule]
-
-
-def _linear_parameters(model: ModelSpec, mixer: Linear, tp: int) -> int:
-    """By the published modules of each rule (Mamba-2, gated delta net, KDA, lightning)."""
-    heads = mixer.heads // tp
-    convolved, values, inputs = linear_widths(mixer, tp)
-    count = model.hidden * (inputs + values) + convolved * (mixer.conv + mixer.conv_bias)
-    if mixer.rule == "ssm":  # A, D and the bias of dt; a norm of all heads
-        return count + 3 * heads + values
-    if mixer.rule == "decay":  # a norm of all heads
-        return count + values
-    if mixer.rule == "delta":  # A and the bias of dt; a norm of one head
-        return count + 2 * heads + mixer.value_dim
-    # Decay and gate through a rank of one head; A, the bias of dt; a norm of one head.
-    keys = (convolved - values) // 2
-    low_rank = 2 * model.hidden * mixer.value_dim + mixer.value_dim * (keys + values)
-    return count + low_rank + heads + keys + mixer.value_dim
-
-
 def mlp_parameters(model: ModelSpec, mlp: Dense, tp: int = 1) -> int:
     """Up, gate (where gated) and down projections with their biases."""
     return _projections(model, model.hidden, mlp.intermediate // tp, mlp.gated)
@@ -240,7 +215,8 @@ def mlp_parameters(model: ModelSpec, mlp: Dense, tp: int = 1) -> int:
 
 def moe_parameters(model: ModelSpec, mlp: Experts, shares: Shares = WHOLE) -> dict[Module, int]:
     """Router, shared and routed experts of one layer on one chip."""
-    router = model.hidden * mlp.experts + (mlp.experts if mlp.router_bias else 0)
+    choices = mlp.experts + mlp.identity_experts
+    router = choices * (model.hidden + (1 if mlp.router_bias else 0))
     shared = 0
     if mlp.shared_intermediate:
         inner = mlp.shared_intermediate // shares.tp

@@ -66,10 +66,20 @@ class Architecture(Spec):
     """One shared expert, as wide as a routed one, that no key names."""
     dense_beside_experts: StrictBool = False
     """A dense MLP beside the routed experts in each of their layers (Gemma 4)."""
+    doubled: StrictBool = False
+    """A layer of the file is two: its experts stand beside the first one's MLP (LongCat)."""
     halved_intermediate: StrictBool = False
     """The file's width of the MLP is that of both halves together."""
-    linear: Literal["none", "ssm", "delta", "kda", "decay"] = "none"
+    adjusted_intermediate: StrictBool = False
+    """The MLP has 2/3 of the file's width, rounded up (LFM2, where its key says so)."""
+    linear: Literal["none", "ssm", "delta", "kda", "decay", "scan", "conv"] = "none"
     """Rule of the layers that are not softmax attention."""
+    attends: StrictBool = True
+    """Some layer has attention heads; not so in Mamba's own models."""
+    beside: StrictBool = False
+    """The recurrent mixer stands beside attention in every layer (Falcon-H1)."""
+    inner_norms: StrictBool = False
+    """A selective scan norms its step size, B and C with weights (Jamba)."""
     single_parts: StrictBool = False
     """A layer is a mixer or an MLP, never both (Nemotron-H)."""
     embedding_is_active: StrictBool = True

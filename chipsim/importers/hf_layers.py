@@ -30,6 +30,7 @@ WORDS: dict[str, Kind] = {
     "linear_attention": "linear",
     "mamba": "linear",
     "mamba2": "linear",
+    "conv": "linear",
 }
 """Words of ``layer_types``."""
 BLOCKS: dict[str, Block] = {
@@ -135,6 +136,9 @@ def _by_indices(fields: Fields, layers: int) -> list[Kind] | None:
 
 
 def _by_interval(fields: Fields, layers: int) -> list[Kind] | None:
+    if (period := fields.maybe("attn_layer_period", MOST_LAYERS)) is not None:  # Jamba
+        offset = fields.maybe("attn_layer_offset", MOST_LAYERS, 0) or 0
+        return _where(layers, set(range(offset, layers, period)), "linear")
     every = fields.maybe("full_attention_interval", MOST_LAYERS)
     if every is not None:
         return _every(layers, every, "linear")

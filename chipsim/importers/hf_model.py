@@ -114,8 +114,8 @@ def _model(
     fields: Fields, traits: Architecture, name: str, architecture_name: str, hint: Hint
 ) -> ModelSpec:
     _refuse_projected(fields)
-    layers = _layer_count(fields)
-    sizes = head_sizes(fields)
+    layers = _layer_count(fields, traits)
+    sizes = head_sizes(fields, attends=traits.attends)
     content: dict[str, Any] = {
         "name": name,
         "description": f"{architecture_name}, imported",
@@ -136,8 +136,10 @@ def _model(
     return ModelSpec.read(content, fields.file)
 
 
-def _layer_count(fields: Fields) -> int:
-    """Layers; newer files of Nemotron-H give only their list."""
+def _layer_count(fields: Fields, traits: Architecture) -> int:
+    """Layers; newer files of Nemotron-H give only their list, LongCat's are two each."""
+    if traits.doubled:
+        return 2 * fields.whole("num_layers", MOST_LAYERS // 2)
     blocks = fields.items("layers_block_type")
     if blocks and not fields.has("layers"):
         return fields.checked("layers_block_type", len(blocks), MOST_LAYERS)
@@ -151,6 +153,8 @@ def _head_fields(fields: Fields, sizes: Heads) -> dict[str, Any]:
 
 
 def _width(fields: Fields, traits: Architecture) -> dict[str, Any]:
+    if not traits.attends:
+        return {}
     width = dense_width(fields, traits)
     if width is None and not expert_count(fields) and not fields.has("block_configs"):
         raise fields.wrong(fields.find("intermediate")[0], None, "the key is required")
@@ -164,6 +168,8 @@ def _layers(
     searched = searched_layers(fields, layers, sizes)
     if searched is not None:
         return searched
+    if not traits.attends:
+        return mixers(fields, traits, ["linear"] * layers, sizes), [None] * layers
     experts = expert_part(fields, traits) if expert_count(fields) else None
     dense: Part = {"kind": "dense"}
     if traits.single_parts or fields.has("hybrid_override_pattern"):
@@ -174,7 +180,11 @@ def _layers(
         kinds: list[Kind] = [MIXERS.get(block, "none") for block in blocks]
         return mixers(fields, traits, kinds, sizes), mlps
     kinds = attention_kinds(fields, layers)
-    marks = [False] * layers if experts is None else expert_layers(fields, layers)
+    marks = [False] * layers
+    if experts is not None:
+        marks = (
+            [True, False] * (layers // 2) if traits.doubled else expert_layers(fields, layers)
+        )
     if experts is not None and not all(marks) and dense_width(fields, traits) is None:
         raise fields.wrong(fields.find("intermediate")[0], None, "the key is required")
     return mixers(fields, traits, kinds, sizes), [experts if mark else dense for mark in marks]
