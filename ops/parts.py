@@ -166,7 +166,8 @@ def _kind(default: str) -> Discriminator:
     return Discriminator(
         read,
         custom_error_type="kind",
-        custom_error_message="kind: gqa, mla, linear, scan or conv of an attention, dense or moe of an MLP",
+        custom_error_message="kind: gqa, mla, linear, scan or conv of an attention, "
+        "dense or moe of an MLP",
     )
 
 
