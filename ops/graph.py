@@ -13,6 +13,7 @@ from chipsim.ops.collectives import SendRecv
 from chipsim.ops.graph_attention import add_mixer
 from chipsim.ops.graph_builder import Builder, Part
 from chipsim.ops.graph_mlp import add_mlp, add_reduced
+from chipsim.ops.graph_per_layer import add_per_layer, add_per_layer_inputs
 from chipsim.ops.loads import UNIFORM, ExpertLoad
 from chipsim.ops.parallelism import check
 from chipsim.ops.parameters import vocabulary_rows
@@ -238,7 +239,7 @@ def _add_layer(b: Builder, layer: Layer, source: str | None) -> str:
         output, partial = add_mlp(b, layer.mlp, inner)
         output = add_reduced(b, "mlp", output) if partial else output
         last = _after(b, "mlp", output, last)
-    return str(last)
+    return add_per_layer(b, str(last))
 
 
 def _before(b: Builder, block: str, source: str | None) -> str | None:
@@ -268,7 +269,7 @@ def _add_side_by_side(b: Builder, layer: Layer, source: str | None) -> str:
     output, _ = add_mlp(b, layer.mlp, second)
     both = b.add(b.elementwise("sum_blocks", elements, 2, 1), "elementwise", mixed, output)
     reduced = add_reduced(b, "layer", both)
-    return _after(b, "layer", reduced, source)
+    return add_per_layer(b, _after(b, "layer", reduced, source))
 
 
 def _add_embedding(b: Builder) -> str:
@@ -281,7 +282,7 @@ def _add_embedding(b: Builder) -> str:
     )
     if model.embedding_norm:
         last = b.add(b.norm("norm_embedding", b.tokens), "norm", last)
-    return last
+    return add_per_layer_inputs(b, last)
 
 
 def _enter_once(b: Builder) -> None:

@@ -21,6 +21,7 @@ from chipsim.ops.parts import (
     Layers,
     MlpPart,
     MoePart,
+    PerLayerPart,
     PhasePrecision,
     Run,
 )
@@ -92,6 +93,8 @@ class ModelSpec(Spec):
     """Whether they hold the LM head (not as the authors of GLM and MiniMax count)."""
     embedding_norm: bool = False
     """A norm right after the embedding (BLOOM)."""
+    per_layer: PerLayerPart | None = None
+    """Inputs from a table of their own to every layer; null: none."""
     precision: PhasePrecision = PhasePrecision()
     """Formats by phase, where the user names none."""
     encoder: EncoderPart | None = None

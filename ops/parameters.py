@@ -79,6 +79,10 @@ def module_parameters(
     table = vocabulary_rows(model, shares.tp) * model.hidden
     if embedding:
         counts["embedding"] += table + position_parameters(model)
+        counts["embedding"] += per_layer_table(model, shares.tp)
+        if model.per_layer is not None:
+            counts["mlp"] += model.hidden * model.layers * model.per_layer.width
+            counts["norm"] += model.per_layer.width
         counts["norm"] += norm_parameters(model) if model.embedding_norm else 0
     if head:
         counts["head"] += vocabulary_rows(model, shares.tp) if model.head_bias else 0
@@ -91,7 +95,8 @@ def module_parameters(
 def active_parameters(model: ModelSpec) -> int:
     """Parameters that one token passes: of the routed experts only its ``top_k``.
 
-    Identity experts among those count as none: the expected number.
+    Identity experts among those count as none: the expected number. Tables of inputs to
+    every layer are left out, as their authors count (Gemma's "effective" parameters).
     """
     total = model.parameters
     for layer, number in _counted(model):
@@ -99,6 +104,7 @@ def active_parameters(model: ModelSpec) -> int:
         if experts is not None and not isinstance(experts, Dense):
             idle = experts.experts - experts.working
             total -= round(number * idle * expert_parameters(model, experts))
+    total -= per_layer_table(model)
     return total - _uncounted_tables(model) * model.vocabulary * model.hidden
 
 
@@ -129,15 +135,18 @@ def layer_modules(model: ModelSpec, layer: Layer, shares: Shares = WHOLE) -> Cou
         counts["mlp"] = mlp_parameters(model, layer.mlp, shares.tp)
     elif layer.mlp is not None:
         counts.update(moe_parameters(model, layer.mlp, shares))
+    if model.per_layer is not None:
+        counts["mlp"] += 2 * model.hidden * model.per_layer.width
     return counts
 
 
 def layer_norms(model: ModelSpec, layer: Layer) -> int:
     """Norms over the hidden size in a layer."""
     blocks = (layer.mixer is not None) + (layer.mlp is not None)
+    beside = 0 if model.per_layer is None else 1
     if model.parallel_norms and blocks == 2:
-        return model.parallel_norms
-    return blocks * (2 if model.norm_position == "sandwich" else 1)
+        return model.parallel_norms + beside
+    return blocks * (2 if model.norm_position == "sandwich" else 1) + beside
 
 
 def attention_parameters(model: ModelSpec, layer: Layer, tp: int = 1) -> int:
@@ -253,6 +262,14 @@ def position_parameters(model: ModelSpec) -> int:
     if model.position != "learned" or model.max_positions is None:
         return 0
     return (model.max_positions + model.position_offset) * model.hidden
+
+
+def per_layer_table(model: ModelSpec, tp: int = 1) -> int:
+    """Parameters of the table of inputs to every layer on one of ``tp`` chips (0: none)."""
+    part = model.per_layer
+    if part is None:
+        return 0
+    return -(-part.vocabulary // tp) * model.layers * part.width
 
 
 def vocabulary_rows(model: ModelSpec, tp: int = 1) -> int:

@@ -187,6 +187,19 @@ MlpPart: TypeAlias = Annotated[
 """MLP of any kind; ``dense`` unless it says so."""
 
 
+class PerLayerPart(Spec):
+    """Inputs that every token brings to every layer from a table of its own (Gemma 4).
+
+    A row of ``width`` for each layer, plus a projection of the embedding to all of them;
+    a layer ends with a gate down to ``width``, the product with its row, a projection up,
+    a norm and a residual.
+    """
+
+    width: Count
+    vocabulary: Count
+    """Rows of the table."""
+
+
 class LayerKind(Spec):
     """One kind of layer, where a model has several; what it leaves out is the model's."""
 

@@ -129,11 +129,21 @@ def _model(
         "vocabulary": fields.whole("vocabulary"),
         "activation": activation(fields, traits),
         **_shape(fields, traits),
+        **_per_layer(fields),
     }
     if hint.quantized:
         formats = hint.precision().model_dump(exclude_defaults=True)
         content["precision"] = {"prefill": formats, "decode": formats}
     return ModelSpec.read(content, fields.file)
+
+
+def _per_layer(fields: Fields) -> dict[str, Any]:
+    """Inputs that every token brings to every layer, from a table of their own."""
+    width = fields.maybe("hidden_size_per_layer_input", least=0)
+    if not width:
+        return {}
+    rows = fields.whole("vocab_size_per_layer_input")
+    return {"per_layer": {"width": width, "vocabulary": rows}}
 
 
 def _layer_count(fields: Fields, traits: Architecture) -> int:
@@ -187,7 +197,12 @@ def _layers(
         )
     if experts is not None and not all(marks) and dense_width(fields, traits) is None:
         raise fields.wrong(fields.find("intermediate")[0], None, "the key is required")
-    return mixers(fields, traits, kinds, sizes), [experts if mark else dense for mark in marks]
+    mlps: list[Mlp] = [experts if mark else dense for mark in marks]
+    if fields.flag("use_double_wide_mlp"):  # Gemma 4, where keys and values are another's
+        wide: Part = {"kind": "dense", "intermediate": 2 * fields.whole("intermediate")}
+        first = layers - (fields.maybe("num_kv_shared_layers", layers, 0) or 0)
+        mlps[first:] = [wide if mlp == dense else mlp for mlp in mlps[first:]]
+    return mixers(fields, traits, kinds, sizes), mlps
 
 
 def _shape(fields: Fields, traits: Architecture) -> dict[str, Any]:
