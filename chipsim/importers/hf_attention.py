@@ -77,6 +77,7 @@ def mixers(
         key = "num_attention_heads_per_layer"
         raise fields.wrong(key, per_layer, f"{len(kinds)} entries, one per layer")
     shared = fields.maybe("num_kv_shared_layers", len(kinds), 0) or 0
+    group = fields.whole("cla_share_factor", len(kinds)) if fields.flag("use_cla") else 1
     parts: dict[Kind, Part] = {}
     result: list[Part | None] = []
     for index, kind in enumerate(kinds):
@@ -88,7 +89,7 @@ def mixers(
         part = dict(parts[kind])
         if per_layer is not None and per_layer[index] != sizes.heads:
             part["heads"] = per_layer[index]
-        if index >= len(kinds) - shared and kind != "linear":
+        if kind != "linear" and (index >= len(kinds) - shared or index % group):
             part["shares_cache"] = True
         result.append(part)
     return result

@@ -214,7 +214,8 @@ def _moe_interleaved(fields: Fields, layers: int) -> list[bool] | None:
         offset = fields.maybe("expert_layer_offset", MOST_LAYERS, 0) or 0
         return [i % period == offset for i in range(layers)]
     step = fields.maybe("interleave_moe_layer_step", MOST_LAYERS)
-    step = fields.maybe("decoder_sparse_step", MOST_LAYERS) if step is None else step
+    for name in ("decoder_sparse_step", "moe_layer_frequency"):
+        step = fields.maybe(name, MOST_LAYERS) if step is None else step
     if step is None:
         return None
     dense = set(fields.numbers("mlp_only_layers") or ())

@@ -122,8 +122,8 @@ def expert_part(fields: Fields, traits: Architecture) -> dict[str, Any]:
 def _shared_width(fields: Fields, traits: Architecture, width: int) -> int:
     """Width of all shared experts together."""
     count, own = fields.uniform("shared_experts", 0), fields.maybe("shared_width", least=0)
-    if traits.dense_beside_experts:
-        return fields.whole("intermediate")
+    if traits.dense_beside_experts != "none":
+        return fields.whole(traits.dense_beside_experts)
     if traits.shared_like_expert:
         return width
     if count == 0:

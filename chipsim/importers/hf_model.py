@@ -153,7 +153,17 @@ def _layer_count(fields: Fields, traits: Architecture) -> int:
     blocks = fields.items("layers_block_type")
     if blocks and not fields.has("layers"):
         return fields.checked("layers_block_type", len(blocks), MOST_LAYERS)
-    return fields.whole("layers", MOST_LAYERS)
+    layers = fields.whole("layers", MOST_LAYERS)
+    crossed = _crossed(fields)
+    if crossed and crossed[-1] >= layers or len(crossed) == layers:
+        allowed = f"some of the {layers} layers, from 0"
+        raise fields.wrong("cross_attention_layers", crossed, allowed)
+    return layers - len(crossed)
+
+
+def _crossed(fields: Fields) -> list[int]:
+    """Layers that attend to an image alone: a step without one skips them."""
+    return sorted(set(fields.numbers("cross_attention_layers") or ()))
 
 
 def _head_fields(fields: Fields, sizes: Heads) -> dict[str, Any]:
@@ -197,7 +207,7 @@ def _layers(
         )
     if experts is not None and not all(marks) and dense_width(fields, traits) is None:
         raise fields.wrong(fields.find("intermediate")[0], None, "the key is required")
-    mlps: list[Mlp] = [experts if mark else dense for mark in marks]
+    mlps = [experts if mark else dense for mark in marks]
     if fields.flag("use_double_wide_mlp"):  # Gemma 4, where keys and values are another's
         wide: Part = {"kind": "dense", "intermediate": 2 * fields.whole("intermediate")}
         first = layers - (fields.maybe("num_kv_shared_layers", layers, 0) or 0)
@@ -262,6 +272,8 @@ def _remarks(document: Document, fields: Fields, traits: Architecture) -> list[s
         found.append(
             f"multi-token prediction is left out: {extra} {'layer' if extra == 1 else 'layers'}"
         )
+    if crossed := _crossed(fields):
+        found.append(f"layers of cross-attention to an image are left out: {len(crossed)}")
     towers = [key for key in TOWERS if document.has(key) and document.get(key)]
     if towers:
         found.append(f"{', '.join(towers)}: left out, the numbers are the language model's")

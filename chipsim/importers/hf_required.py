@@ -34,7 +34,7 @@ def check_keys(fields: Fields, traits: Architecture, *, unknown: bool) -> None:
         Names the key that is missing, or the one that says what is not modelled.
     """
     for key, reason in {**REFUSED, **traits.refusing_keys}.items():
-        if fields.raw(key):
+        if reason is not None and fields.raw(key):
             raise fields.wrong(key, fields.raw(key), f"none: {reason}")
     _check_required(fields, traits)
     _check_told(fields)
