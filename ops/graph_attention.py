@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chipsim.ops.graph_compressed import add_compressed
 from chipsim.ops.graph_latent import add_latent
 from chipsim.ops.graph_linear import add_linear, add_scan, add_short_conv
-from chipsim.ops.layers import Grouped, Latent, Linear, Scan
+from chipsim.ops.layers import Compressed, Grouped, Latent, Linear, Scan
 from chipsim.ops.operators import (
     Activation,
     AllGather,
@@ -32,6 +33,8 @@ def add_mixer(b: Builder, mixer: Mixer, source: str | None) -> str:
         return _add_grouped(b, mixer, source)
     if isinstance(mixer, Latent):
         return add_latent(b, mixer, source)
+    if isinstance(mixer, Compressed):
+        return add_compressed(b, mixer, source)
     if isinstance(mixer, Linear):
         return add_linear(b, mixer, source)
     if isinstance(mixer, Scan):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from chipsim.ops.parts import (
+    CompressedPart,
     ConvPart,
     DensePart,
     GroupedPart,
@@ -114,6 +115,27 @@ class ShortConv:
 
 
 @dataclass(frozen=True, slots=True)
+class Compressed:
+    """Attention over compressed rows; fields as `chipsim.ops.parts.CompressedPart`."""
+
+    heads: int
+    head_dim: int
+    rotary_dim: int
+    q_lora_rank: int
+    window: int
+    ratio: int
+    overlaps: bool
+    indexer: IndexerPart | None
+    output_groups: int
+    output_rank: int
+
+    @property
+    def series(self) -> int:
+        """Projections of a token that go into compressed rows."""
+        return 2 if self.overlaps else 1
+
+
+@dataclass(frozen=True, slots=True)
 class Dense:
     """An MLP that every token passes."""
 
@@ -148,7 +170,7 @@ class Experts:
         return self.top_k * self.experts / (self.experts + self.identity_experts)
 
 
-Mixer: TypeAlias = Grouped | Latent | Linear | Scan | ShortConv
+Mixer: TypeAlias = Grouped | Latent | Compressed | Linear | Scan | ShortConv
 Mlp: TypeAlias = Dense | Experts
 
 
@@ -206,6 +228,8 @@ def _mixer(model: ModelSpec, part: AttentionPart | None, where: str) -> Mixer:
             part.v_head_dim,
             part.indexer,
         )
+    if isinstance(part, CompressedPart):
+        return _compressed(model, part, where)
     if isinstance(part, ScanPart):
         return Scan(**part.model_dump(exclude={"kind"}))
     if isinstance(part, ConvPart):
@@ -234,6 +258,24 @@ def _grouped(model: ModelSpec, part: GroupedPart, where: str) -> Grouped:
         part.shares_cache,
         None if part.beside is None else _linear(part.beside, f"{where}beside."),
     )
+
+
+def _compressed(model: ModelSpec, part: CompressedPart, where: str) -> Compressed:
+    fields = part.model_dump(exclude={"kind", "indexer"})
+    fields["heads"] = heads = part.heads or model.heads
+    fields["head_dim"] = width = part.head_dim or model.head_dim
+    if heads % part.output_groups:
+        allowed = f"a divisor of the {heads} heads"
+        raise FieldError(f"{where}output_groups", part.output_groups, allowed)
+    if part.rotary_dim > width:
+        raise FieldError(f"{where}rotary_dim", part.rotary_dim, f"at most {width}")
+    widths = [width, *([] if part.indexer is None else [part.indexer.head_dim])]
+    if part.ratio and any(each % part.ratio for each in widths):
+        allowed = f"a divisor of the width of a row: {', '.join(map(str, widths))}"
+        raise FieldError(f"{where}ratio", part.ratio, allowed)
+    if part.indexer is not None and not part.ratio:
+        raise FieldError(f"{where}indexer", "given", "null, where no row is compressed")
+    return Compressed(indexer=part.indexer, **fields)
 
 
 def _linear(part: LinearPart, where: str) -> Linear:

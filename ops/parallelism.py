@@ -7,7 +7,16 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from chipsim.errors import InfeasibleError
-from chipsim.ops.layers import Dense, Experts, Grouped, Latent, Linear, Scan, ShortConv
+from chipsim.ops.layers import (
+    Compressed,
+    Dense,
+    Experts,
+    Grouped,
+    Latent,
+    Linear,
+    Scan,
+    ShortConv,
+)
 from chipsim.ops.plan import Parallelism
 
 if TYPE_CHECKING:
@@ -107,6 +116,8 @@ def _splits(layer: Layer, tp: int) -> bool:
         return False
     if isinstance(mixer, Grouped) and mixer.kv_heads % tp and tp % mixer.kv_heads:
         return False
+    if isinstance(mixer, Compressed) and mixer.output_groups % tp:
+        return False
     beside = mixer.beside if isinstance(mixer, Grouped) else mixer
     if isinstance(beside, Linear) and not _splits_states(beside, tp):
         return False
@@ -128,6 +139,8 @@ def _sizes(model: ModelSpec) -> str:
         mixer, mlp = group.layer.mixer, group.layer.mlp
         if mixer is not None:
             found[f"{mixer.heads} {_split_word(mixer)}"] = None
+        if isinstance(mixer, Compressed):
+            found[f"{mixer.output_groups} groups of outputs"] = None
         if isinstance(mixer, Grouped):
             found[f"{mixer.kv_heads} KV heads"] = None
             if mixer.beside is not None:
@@ -199,6 +212,8 @@ def valid_plans(
 
 def cache_copies(model: ModelSpec, tp: int) -> int:
     """Chips of a tp group that hold the same cached rows, in the layer with the fewest."""
+    if any(isinstance(group.layer.mixer, Compressed) for group in model.groups):
+        return 1  # a row stands for tokens of several chips: not split by tokens
     copies = [
         tp if isinstance(mixer, Latent) else max(1, tp // mixer.kv_heads)
         for mixer in (group.layer.mixer for group in model.groups)

@@ -13,7 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from chipsim.ops.layers import Dense, Grouped, Latent, Layer
+from chipsim.ops.compressed import (
+    compressed_parameters,
+    picking_parameters,
+    stream_head_parameters,
+    stream_parameters,
+)
+from chipsim.ops.layers import Compressed, Dense, Grouped, Latent, Layer
 from chipsim.ops.recurrent_parameters import recurrent_parameters
 
 if TYPE_CHECKING:
@@ -89,6 +95,7 @@ def module_parameters(
         # A tied head is the same table, unless the embedding is on another stage.
         counts["head"] += 0 if model.tied_embeddings and embedding else table
         counts["norm"] += norm_parameters(model)
+        counts["norm"] += stream_head_parameters(model.hidden, model.streams)
     return counts
 
 
@@ -131,12 +138,16 @@ def layer_modules(model: ModelSpec, layer: Layer, shares: Shares = WHOLE) -> Cou
         counts["attention"] = attention_parameters(model, layer, shares.tp)
     if isinstance(layer.mixer, Latent):
         counts["indexer"] = indexer_parameters(model, layer.mixer)
+    elif isinstance(layer.mixer, Compressed):
+        counts["indexer"] = picking_parameters(model.hidden, layer.mixer)
     if isinstance(layer.mlp, Dense):
         counts["mlp"] = mlp_parameters(model, layer.mlp, shares.tp)
     elif layer.mlp is not None:
         counts.update(moe_parameters(model, layer.mlp, shares))
     if model.per_layer is not None:
         counts["mlp"] += 2 * model.hidden * model.per_layer.width
+    blocks = (layer.mixer is not None) + (layer.mlp is not None)
+    counts["norm"] += blocks * stream_parameters(model.hidden, model.streams)
     return counts
 
 
@@ -156,6 +167,8 @@ def attention_parameters(model: ModelSpec, layer: Layer, tp: int = 1) -> int:
         return _grouped_parameters(model, mixer, tp)
     if isinstance(mixer, Latent):
         return _latent_parameters(model, mixer, tp)
+    if isinstance(mixer, Compressed):
+        return compressed_parameters(model.hidden, mixer, tp)
     return 0 if mixer is None else recurrent_parameters(model.hidden, mixer, tp)
 
 

@@ -126,6 +126,32 @@ class LatentPart(Spec):
     """Null: dense attention."""
 
 
+class CompressedPart(Spec):
+    """One row per token, key and value of all heads at once, kept within a window; before
+    it one row for every ``ratio`` tokens (DeepSeek-V4).
+
+    Queries come through a latent, outputs leave through groups of heads of a low rank.
+    """
+
+    kind: Literal["compressed"]
+    heads: Count | None = None
+    head_dim: Count | None = None
+    """Width of a query head and of a row."""
+    rotary_dim: Count
+    """Elements of a row that rotary positions turn."""
+    q_lora_rank: Count
+    window: Count
+    ratio: Annotated[int, Field(ge=0, le=10**6, strict=True)] = 0
+    """Tokens that one row before the window stands for (0: there are none)."""
+    overlaps: StrictBool = False
+    """A row is made of its own tokens and of those before: two projections of each."""
+    indexer: IndexerPart | None = None
+    """Picks the rows that a query reads; its keys are compressed alike. Null: all."""
+    output_groups: Count
+    output_rank: Count
+    """Width that each group of heads is projected to."""
+
+
 class DensePart(Spec):
     """An MLP that every token passes."""
 
@@ -166,8 +192,8 @@ def _kind(default: str) -> Discriminator:
     return Discriminator(
         read,
         custom_error_type="kind",
-        custom_error_message="kind: gqa, mla, linear, scan or conv of an attention, "
-        "dense or moe of an MLP",
+        custom_error_message="kind: gqa, mla, compressed, linear, scan or conv of an "
+        "attention, dense or moe of an MLP",
     )
 
 
@@ -176,7 +202,8 @@ AttentionPart: TypeAlias = Annotated[
     | Annotated[LatentPart, Tag("<mla>")]
     | Annotated[LinearPart, Tag("<linear>")]
     | Annotated[ScanPart, Tag("<scan>")]
-    | Annotated[ConvPart, Tag("<conv>")],
+    | Annotated[ConvPart, Tag("<conv>")]
+    | Annotated[CompressedPart, Tag("<compressed>")],
     _kind("gqa"),
 ]
 """Attention of any kind; ``gqa`` unless it says so."""

@@ -80,6 +80,8 @@ class Architecture(Spec):
     """Some layer has attention heads; not so in Mamba's own models."""
     beside: StrictBool = False
     """The recurrent mixer stands beside attention in every layer (Falcon-H1)."""
+    compressed: StrictBool = False
+    """Attention over compressed rows, and residual streams (DeepSeek-V4)."""
     inner_norms: StrictBool = False
     """A selective scan norms its step size, B and C with weights (Jamba)."""
     single_parts: StrictBool = False

@@ -190,9 +190,9 @@ class Fields:
         """The error of a value that is not allowed."""
         return ConfigError(self.file, self.path(key), value, allowed)
 
-    def one_of(self, name: str, values: Sequence[Any], allowed: Sequence[str]) -> None:
-        """Refuse entries of a list that are none of a few words."""
+    def one_of(self, name: str, values: Sequence[Any], allowed: Sequence[Any]) -> None:
+        """Refuse entries of a list that are none of a few words or numbers."""
         for value in values:
-            if value not in allowed:
+            if value not in allowed or isinstance(value, bool):
                 key = self.find(name)[0]
-                raise self.wrong(key, value, ", ".join(allowed))
+                raise self.wrong(key, value, ", ".join(map(str, allowed)))

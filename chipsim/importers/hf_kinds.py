@@ -72,6 +72,9 @@ def _names(
 
 def _mixer_word(mixer: Part) -> str:
     kind = str(mixer.get("kind", "gqa"))
+    if kind == "compressed":
+        sparse = "sparse" if "indexer" in mixer else "compressed"
+        return sparse if "ratio" in mixer else "window"
     if kind != "gqa":
         return str(mixer.get("rule", kind))
     word = "window" if "window" in mixer else "full"

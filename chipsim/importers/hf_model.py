@@ -10,6 +10,7 @@ from chipsim.errors import ChipsimError
 from chipsim.importers.document import Document
 from chipsim.importers.hf_attention import head_sizes, is_latent, mixers
 from chipsim.importers.hf_blocks import searched_layers
+from chipsim.importers.hf_compressed import compressed_mixers, hashed_layers
 from chipsim.importers.hf_fields import MOST_LAYERS, Fields
 from chipsim.importers.hf_kinds import Mlp, layer_fields
 from chipsim.importers.hf_layers import MIXERS, attention_kinds, expert_layers, single_blocks
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from chipsim.importers.hf_layers import Kind
     from chipsim.ops.precision import Precision
 
+MOST_STREAMS = 64
+"""No model has more residual streams side by side."""
 PROJECTIONS = ("qkv", "output", "mlp")
 """Projections that may have a bias."""
 TOWERS = ("vision_config", "audio_config", "vision_tower_config", "visual")
@@ -130,6 +133,7 @@ def _model(
         "activation": activation(fields, traits),
         **_shape(fields, traits),
         **_per_layer(fields),
+        **({"streams": fields.whole("hc_mult", MOST_STREAMS, 2)} if traits.compressed else {}),
     }
     if hint.quantized:
         formats = hint.precision().model_dump(exclude_defaults=True)
@@ -155,7 +159,7 @@ def _layer_count(fields: Fields, traits: Architecture) -> int:
         return fields.checked("layers_block_type", len(blocks), MOST_LAYERS)
     layers = fields.whole("layers", MOST_LAYERS)
     crossed = _crossed(fields)
-    if crossed and crossed[-1] >= layers or len(crossed) == layers:
+    if (crossed and crossed[-1] >= layers) or len(crossed) == layers:
         allowed = f"some of the {layers} layers, from 0"
         raise fields.wrong("cross_attention_layers", crossed, allowed)
     return layers - len(crossed)
@@ -199,6 +203,11 @@ def _layers(
         mlps = [{"mlp": dense, "moe": experts}.get(block) for block in blocks]
         kinds: list[Kind] = [MIXERS.get(block, "none") for block in blocks]
         return mixers(fields, traits, kinds, sizes), mlps
+    if traits.compressed:
+        hashed = hashed_layers(fields, layers)
+        plain = {key: v for key, v in (experts or dense).items() if key != "router_bias"}
+        mlps = [plain if mark else experts or dense for mark in hashed]
+        return compressed_mixers(fields, layers), mlps
     kinds = attention_kinds(fields, layers)
     marks = [False] * layers
     if experts is not None:
