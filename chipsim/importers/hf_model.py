@@ -86,8 +86,7 @@ def import_huggingface(path: str | Path) -> Imported:
     warnings = []
     if unknown:
         traits = _guessed(fields, traits)
-        shape = "gated" if traits.gated else "plain"
-        warnings.append(f"unknown architecture {name}: read as a dense decoder, MLP {shape}")
+        warnings.append(f"unknown architecture {name}: read as {_shape_read(fields, traits)}")
     check_keys(fields, traits, unknown=unknown)
     hint = precision_hint(fields, quantization_beside(file))
     model = _model(fields, traits, model_name(file), name, hint)
@@ -104,6 +103,14 @@ def _refuse(document: Document, traits: Architecture, name: str) -> None:
 def _guessed(fields: Fields, traits: Architecture) -> Architecture:
     """Traits of an unknown architecture: an MLP is gated where its function is SiLU."""
     return traits.model_copy(update={"gated": activation(fields, traits) == "silu"})
+
+
+def _shape_read(fields: Fields, traits: Architecture) -> str:
+    """What an unknown architecture is taken for."""
+    found = {"experts": bool(expert_count(fields)), "latent attention": is_latent(fields)}
+    parts = " and ".join(name for name, there in found.items() if there)
+    kind = f"a decoder with {parts}" if parts else "a dense decoder"
+    return f"{kind}, MLP {'gated' if traits.gated else 'plain'}"
 
 
 def _refuse_projected(fields: Fields) -> None:

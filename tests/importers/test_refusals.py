@@ -151,7 +151,21 @@ WILD = st.one_of(
     st.lists(st.integers(0, 3), max_size=3),
     st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
 )
-NAMES = ["llama-3.1-8b", "deepseek-v3", "gemma-3-4b", "nemotron-h-8b", "qwen3.5-397b-a17b"]
+NAMES = [
+    "llama-3.1-8b",
+    "deepseek-v3",
+    "deepseek-v4-flash",
+    "gemma-3-4b",
+    "gemma-4-e2b",
+    "nemotron-h-8b",
+    "qwen3.5-397b-a17b",
+    "jamba-v0.1",
+    "falcon-mamba-7b",
+    "lfm2-1.2b",
+    "falcon-h1-7b",
+    "longcat-flash",
+    "hunyuan-large",
+]
 
 
 def outcome(file: Path) -> tuple[str, ModelSpec | None]:
@@ -161,7 +175,7 @@ def outcome(file: Path) -> tuple[str, ModelSpec | None]:
         return str(error), None
 
 
-@settings(max_examples=300)
+@settings(max_examples=400)
 @given(data=st.data())
 def test_any_value_imports_or_is_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
