@@ -104,7 +104,7 @@ def _ssm_head_dim(fields: Fields, heads: int) -> int:
 def _scan(fields: Fields) -> dict[str, Any]:
     """A selective scan; the rank of its step size is 1/16 of the hidden size by default."""
     key, rank = fields.find("ssm_rank")
-    if rank in {None, "auto"}:
+    if rank in (None, "auto"):
         rank = -(-fields.whole("hidden") // 16)
     return {
         "channels": _expanded(fields),

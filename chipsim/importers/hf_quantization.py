@@ -168,7 +168,7 @@ def _modelopt(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
         _left(hint, f"quant_algo {algorithm or 'none'} is not known")
         return
     hint.weights, hint.activations = pairs[algorithm]
-    if hint.weights == "int4" and group not in {None, 128, 0}:
+    if hint.weights == "int4" and group not in (None, 128, 0):
         hint.weights = _integer(4, group, fields)
     cache = str(block.get("kv_cache_quant_algo") or "").upper()
     if not cache and isinstance(block.get("kv_cache_scheme"), dict):

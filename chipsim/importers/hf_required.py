@@ -62,7 +62,7 @@ def _check_told(fields: Fields, traits: Architecture) -> None:
         if fields.has(name) or (name == "kv_lora_rank" and fields.raw("use_mla") is False):
             continue
         found = [fields.find(sign) for sign in signs if fields.has(sign)]
-        wanted = [key for key, value in found if value not in {0, 1}]
+        wanted = [key for key, value in found if value not in (0, 1)]
         if wanted and not fields.written(name):
             key = fields.find(name)[0]
             raise fields.wrong(key, None, f"the key is required beside {wanted[0]}")

@@ -128,6 +128,8 @@ def test_an_unreadable_block_beside_is_refused(tmp_path: Path) -> None:
         ({"quant_method": "fp8", "weight_block_size": [128]}, "weight_block_size"),
         ({"quant_method": "bitsandbytes", "load_in_4bit": "yes"}, "load_in_4bit"),
         ({"quant_method": "gptq", "bits": 0}, "bits"),
+        ({"quant_method": "awq", "bits": [4]}, "bits"),
+        ({"quant_algo": "W4A16", "group_size": [64]}, "group_size"),
         ({"quant_method": "gptq", "group_size": -5}, "group_size"),
     ],
 )
@@ -195,6 +197,7 @@ def test_what_a_block_leaves_open_is_a_warning(tmp_path: Path, block: dict[str, 
         ("jamba-v0.1", {"attn_layer_period": None}, "attn_layer_period"),
         ("jamba-v0.1", {"mamba_proj_bias": True}, "mamba_proj_bias"),
         ("jamba-v0.1", {"mamba_dt_rank": "x"}, "mamba_dt_rank"),
+        ("jamba-v0.1", {"mamba_dt_rank": [1]}, "mamba_dt_rank"),
         ("falcon-mamba-7b", {"state_size": None}, "state_size"),
         ("falcon-mamba-7b", {"use_bias": True}, "use_bias"),
         ("mamba-codestral-7b", {"num_heads": None}, "num_heads"),
@@ -215,6 +218,11 @@ def test_uncommon_models_name_what_is_wrong(
     with pytest.raises(ConfigError) as caught:
         import_huggingface(write(tmp_path, config))
     assert f"{key}: " in str(caught.value)
+
+
+def test_a_size_of_another_kind_is_refused_where_it_tells_a_part(tmp_path: Path) -> None:
+    config = llama(architectures=["NewForCausalLM"], model_type="new", q_lora_rank=[64])
+    assert "kv_lora_rank: None" in told(write(tmp_path, config))
 
 
 @pytest.mark.parametrize("layers", [[40], list(range(40))])
