@@ -96,6 +96,7 @@ def _add_window(
         0,
         b.activations,
         b.precision.kv,
+        accumulate=b.precision.accumulate,
         window=mixer.window,
     )
     return b.add(operator, "attention", query, *after)
@@ -115,6 +116,7 @@ def _add_rows(
         0 if mixer.indexer is None else mixer.indexer.top_k,
         b.activations,
         b.precision.kv,
+        accumulate=b.precision.accumulate,
         stride=mixer.ratio,
     )
     return b.add(operator, "attention", query, *after)
@@ -142,6 +144,7 @@ def _add_picks(
         context,
         b.precision.indexer,
         b.precision.indexer,
+        b.precision.accumulate,
         mixer.ratio,
     )
     scored = b.add(operator, "indexer", queries, *after)
