@@ -21,9 +21,10 @@ from chipsim.ops.operators import (
     LatentAttention,
     Recurrence,
 )
-from chipsim.ops.parameters import expert_parameters, layer_modules, linear_widths
+from chipsim.ops.parameters import expert_parameters, layer_modules
 from chipsim.ops.plan import Parallelism
 from chipsim.ops.precision import Precision
+from chipsim.ops.recurrent_parameters import linear_widths
 from tests.ops.test_parts import MOE, small
 
 if TYPE_CHECKING:
