@@ -17,6 +17,7 @@ from chipsim.cli import (
     lists,
     memory,
     plans,
+    simulate,
     system,
     validate,
     workload,
@@ -31,8 +32,9 @@ SETTINGS: dict[str, Any] = {
 }
 
 FIRST = (
-    *("chips", "models", "executions", "prices", "workloads", "show"),
+    *("chips", "models", "executions", "prices", "workloads", "scenarios", "show"),
     *("estimate", "memory", "plans", "cuts", "cost", "system", "compare", "workload"),
+    "simulate",
 )
 """Commands in the order of help; the others follow."""
 
@@ -41,7 +43,7 @@ def command() -> Callable[..., Any]:
     """The whole command line, ready to be called with arguments."""
     app = typer.Typer(help="Performance of language models on accelerators.", **SETTINGS)
     app.callback()(_version)
-    for name in ("chips", "models", "executions", "prices", "workloads", "show"):
+    for name in FIRST[:7]:
         app.command(name)(getattr(lists, name))
     app.add_typer(_estimates(), name="estimate")
     app.command("memory")(memory.memory)
@@ -51,6 +53,7 @@ def command() -> Callable[..., Any]:
     app.command("system")(system.system)
     app.command("compare")(compare.compare)
     app.command("workload")(workload.workload)
+    app.command("simulate")(simulate.simulate)
     app.command("validate")(validate.validate)
     app.command("calibrate")(validate.calibrate)
     app.add_typer(_imports(), name="import")

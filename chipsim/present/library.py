@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chipsim.arch_configs import load, locate, names, notes
 from chipsim.chip import Chip
+from chipsim.cluster.scenario import Scenario
 from chipsim.cluster.workload_spec import WorkloadSpec
 from chipsim.cost.prices import PriceBook
 from chipsim.errors import UnknownNameError
@@ -285,7 +286,20 @@ def _workload(name: str) -> Found:
     )
 
 
+def _scenario(name: str) -> Found:
+    scenario, path = Scenario.load(name), locate("scenarios", name)
+    comments = notes(path)
+    return Found(
+        _title(scenario.name, scenario.description),
+        scenario.source or "chosen for this library",
+        workload_lines(scenario, comments),
+        [comments[""]] if "" in comments else [],
+        {"kind": "scenario", **scenario.model_dump()},
+    )
+
+
 TELLING = {
+    "pools": "scenarios",
     "cores": "chips",
     "layers": "models",
     "basis": "prices",
@@ -301,6 +315,7 @@ READERS: dict[str, Callable[[str], Found]] = {
     "executions": _execution,
     "prices": _prices,
     "workloads": _workload,
+    "scenarios": _scenario,
 }
 
 

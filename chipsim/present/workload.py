@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from chipsim.cluster.workload import Workload
-    from chipsim.cluster.workload_spec import WorkloadSpec
+    from chipsim.spec import Spec
 
 STATISTICS = ("mean", "std", "min", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "max")
 NAMES = {
@@ -258,7 +258,7 @@ def workload_rows() -> list[dict[str, Any]]:
     ]
 
 
-def workload_lines(spec: WorkloadSpec, comments: dict[str, str]) -> list[Line]:
+def workload_lines(spec: Spec, comments: dict[str, str]) -> list[Line]:
     """Fields of a description with what its file says of them; tables by their ends."""
     data = spec.model_dump(exclude_unset=True)
     hidden = ("name", "description", "source")
