@@ -73,13 +73,17 @@ def tree_update(tree: Ints, values: Floats, i: int) -> None:
     ``tree`` has ``2 * leaves`` entries, ``leaves`` a power of two; entry ``n`` holds the
     index of the least value below node ``n``, and the children of ``n`` are ``2n, 2n + 1``.
     """
-    leaves = tree.shape[0] >> 1
-    node = (leaves + i) >> 1
-    # Which of two is less is a coin toss to the processor: an index, not a branch.
-    while node > 0:
-        left, right = tree[2 * node], tree[2 * node + 1]
-        tree[node] = tree[2 * node + (values[right] < values[left])]
+    # Only the brother of each node on the way is read: nothing waits for what was just
+    # written. Who wins is a toss-up to the processor, so it is computed, not branched on.
+    node, winner, least = (tree.shape[0] >> 1) + i, i, values[i]
+    while node > 1:
+        brother = tree[node ^ 1]
+        other = values[brother]
+        lost = (other < least) | ((other == least) & (brother < winner))
+        winner += lost * (brother - winner)
+        least = min(least, other)
         node >>= 1
+        tree[node] = winner
 
 
 @part

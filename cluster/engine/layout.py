@@ -89,20 +89,23 @@ def prepare(table: Ints) -> None:
 
 
 def _requests(given: Requests) -> tuple[Records, Ints]:
-    n = len(given.arrival_s)
-    records = np.zeros(n, REQUEST)
+    row = np.zeros((), REQUEST)
+    for name in REQUEST.names or ():
+        if name.endswith("_s"):
+            row[name] = np.nan
+    for name in ("child", "next", "prev", "below", "above", "chain", "rank", "to",
+                 "first_turn", "next_turn", "prefill_instance", "prefill_rank",
+                 "decode_instance", "decode_rank"):  # fmt: skip
+        row[name] = -1
+    # As bytes: field by field it would be most of a short run's time.
+    records = np.empty(len(given.arrival_s), REQUEST)
+    records.view(np.uint8).reshape(-1, REQUEST.itemsize)[:] = np.frombuffer(
+        row.tobytes(), np.uint8
+    )
     for name in ("prompt", "output", "priority", "parent", "think_s"):
         records[name] = getattr(given, name)
     records["arrival_s"] = np.where(given.parent < 0, given.arrival_s, np.nan)
     records["length"] = given.prompt
-    for name in REQUEST.names or ():
-        if name.endswith("_s") and name not in ("arrival_s", "think_s"):
-            records[name] = np.nan
-    links = ("child", "next", "prev", "below", "above", "chain", "rank", "to",
-             "first_turn", "next_turn", "prefill_instance", "prefill_rank",
-             "decode_instance", "decode_rank")  # fmt: skip
-    for name in links:
-        records[name] = -1
     turns = np.flatnonzero(given.parent >= 0)
     for turn in turns[::-1]:
         parent = given.parent[turn]
