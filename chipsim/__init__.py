@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
+    from chipsim.cluster.scenario import Scenario
+    from chipsim.cluster.simulate import Cluster, simulate
     from chipsim.cluster.workload import Workload
     from chipsim.cluster.workload_spec import load_workload
     from chipsim.cost import chip_cost
@@ -36,12 +38,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Chip",
     "ChipsimError",
+    "Cluster",
     "Execution",
     "ModelSpec",
     "Parallelism",
     "PerformanceModel",
     "Phase",
     "Precision",
+    "Scenario",
     "Workload",
     "__version__",
     "chip_cost",
@@ -53,18 +57,21 @@ __all__ = [
     "load_workload",
     "memory_plan",
     "plans",
+    "simulate",
     "validate",
 ]
 
 _HOMES = {
     "Chip": "chipsim.chip",
     "ChipsimError": "chipsim.errors",
+    "Cluster": "chipsim.cluster.simulate",
     "Execution": "chipsim.execution",
     "ModelSpec": "chipsim.ops.model",
     "Parallelism": "chipsim.ops.parallelism",
     "PerformanceModel": "chipsim.performance",
     "Phase": "chipsim.ops.graph",
     "Precision": "chipsim.ops.precision",
+    "Scenario": "chipsim.cluster.scenario",
     "Workload": "chipsim.cluster.workload",
     "chip_cost": "chipsim.cost",
     "compare": "chipsim.explore.compare",
@@ -75,6 +82,7 @@ _HOMES = {
     "load_workload": "chipsim.cluster.workload_spec",
     "memory_plan": "chipsim.memory",
     "plans": "chipsim.explore.plans",
+    "simulate": "chipsim.cluster.simulate",
     "validate": "chipsim.validation",
 }
 """Module that each public name is read from."""

@@ -48,7 +48,8 @@ def percentiles(
     at = values[order]
     below = at[np.searchsorted(ends, low, side="right")]
     above = at[np.searchsorted(ends, high, side="right")]
-    return below + (place - low) * (above - below)
+    found: Floats = below + (place - low) * (above - below)
+    return found
 
 
 def spread(

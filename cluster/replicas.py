@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chipsim.chip import Chip
 from chipsim.cluster.latency_build import Sizes, Steps, latency_table
@@ -127,7 +127,7 @@ def replicas(
     ConfigError, InfeasibleError, UnknownNameError
         As `chipsim.cluster.latency_build.latency_table`, or of measured steps.
     """
-    needs: dict[tuple[object, ...], Need] = {}
+    needs: dict[Chips, Need] = {}
     for spec, need in wanted.values():
         key = _chips(spec, scenario)
         needs[key] = needs[key] | need if key in needs else need
@@ -137,16 +137,34 @@ def replicas(
     }
 
 
-def _chips(spec: ReplicaSpec, scenario: Scenario) -> tuple[object, ...]:
-    """What decides a table, in the order of `_build`."""
-    formats = spec.precision or scenario.precision
-    return (
+class Chips(NamedTuple):
+    """What decides a table, but for its sizes."""
+
+    chip: str | None
+    power_cap: float | None
+    execution: str | None
+    model: str
+    plan: str
+    precision: str | None
+    load: str | None
+    steps: str | None
+    mixed_factor: float
+
+    @property
+    def from_files(self) -> bool:
+        """A file of the user's, which may change, decides too."""
+        names = (self.chip, self.execution, self.model)
+        return any(name and ("/" in name or name.endswith(".yaml")) for name in names)
+
+
+def _chips(spec: ReplicaSpec, scenario: Scenario) -> Chips:
+    return Chips(
         spec.chip,
         spec.power_cap,
         spec.execution,
         scenario.model,
         spec.plan,
-        formats,
+        spec.precision or scenario.precision,
         scenario.expert_load,
         spec.steps,
         spec.mixed_factor,
@@ -172,11 +190,9 @@ def _replica(
             most_context=context,
         )
     else:
-        names = (spec.chip, spec.execution, scenario.model)
-        paths = any(name and ("/" in name or name.endswith(".yaml")) for name in names)
-        build = _build if paths else _kept  # a file of the user's may change
-        key = _chips(spec, scenario)[:-2]
-        table = build(*key, need.steps, need.rounded, with_energy)
+        chips = _chips(spec, scenario)
+        build = _build if chips.from_files else _kept
+        table = build(chips, need.steps, need.rounded, with_energy)
     return Replica(_scaled(table, spec), chip, plan, precision)
 
 
@@ -199,33 +215,22 @@ def _scaled(table: LatencyTable, spec: ReplicaSpec) -> LatencyTable:
     )
 
 
-def _build(
-    chip: str,
-    power_cap: float | None,
-    execution: str | None,
-    model: str,
-    plan: str,
-    precision: str | None,
-    load: str | None,
-    steps: Steps,
-    sizes: Sizes,
-    with_energy: bool,
-) -> LatencyTable:
-    on: str | PerformanceModel = chip
-    if power_cap is not None:
+def _build(chips: Chips, steps: Steps, sizes: Sizes, with_energy: bool) -> LatencyTable:
+    on: str | PerformanceModel = str(chips.chip)
+    if chips.power_cap is not None:
         from chipsim.cost.cap import CappedModel
 
-        on = CappedModel(chip, power_cap, execution)
+        on = CappedModel(str(chips.chip), chips.power_cap, chips.execution)
     return latency_table(
         on,
-        model,
-        plan,
+        chips.model,
+        chips.plan,
         most_tokens=sizes.tokens,
         most_sequences=sizes.sequences,
         most_context=sizes.context,
-        execution=execution,
-        precision=precision,
-        load=load,
+        execution=chips.execution,
+        precision=chips.precision,
+        load=chips.load,
         steps=steps,
         with_energy=with_energy,
     )

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -245,7 +246,9 @@ class Scenario(Spec):
             if not roles & {role, "mixed"}:
                 allowed = f"an instance of role {role} or mixed"
                 raise FieldError("pools", ", ".join(sorted(roles)), allowed)
-        for kind, found in (("faults", self.faults), ("switches", self.switches)):
+        changes: dict[str, Sequence[FaultSpec | SwitchSpec]]
+        changes = {"faults": self.faults, "switches": self.switches}
+        for kind, found in changes.items():
             for number, item in enumerate(found):
                 pool = self.pools.get(item.pool)
                 if pool is None:

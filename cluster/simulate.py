@@ -24,7 +24,7 @@ from chipsim.cluster.latency_build import Sizes, Steps
 from chipsim.cluster.latency_table import stack_joules, stack_tables
 from chipsim.cluster.replicas import Need, Replica, replicas, wire_bytes
 from chipsim.cluster.results import Simulation
-from chipsim.cluster.scenario import PoolSpec, Scenario
+from chipsim.cluster.scenario import PoolSpec, ReplicaSpec, Scenario
 from chipsim.cluster.spending import Price, pool_price
 from chipsim.cluster.timers import timer_list
 from chipsim.cluster.workload_spec import load_workload
@@ -90,12 +90,14 @@ class Cluster:
         self.model = ModelSpec.load(self.scenario.model)
         self.workload = workload or scenario_workload(self.scenario)
         self.with_energy = with_energy
-        wanted = {n: (p, self._need(p)) for n, p in self.scenario.pools.items()}
+        wanted: dict[str, tuple[ReplicaSpec, Need]] = {
+            name: (pool, self._need(pool)) for name, pool in self.scenario.pools.items()
+        }
         slowdown = self.scenario.slo.slowdown
         if slowdown is not None:
             longest = int(self.workload.prompt_tokens.max())
             alone = Need("both", Sizes(longest, 1, longest))
-            wanted |= {REFERENCE: (slowdown.reference, alone)}
+            wanted[REFERENCE] = (slowdown.reference, alone)
         self.replicas = replicas(wanted, self.scenario, self.model, with_energy)
         self._reference = self.replicas.pop(REFERENCE, None)
         self._check()
@@ -173,15 +175,15 @@ class Cluster:
 
     def _need(self, pool: PoolSpec) -> Need:
         """The steps that a pool may meet."""
-        if any(switch.role != pool.role for switch in self.scenario.switches):
-            role = "mixed"
-        else:
-            role = "mixed" if self.scenario.routing == "mixed_pool" else pool.role
+        turns = any(switch.role != pool.role for switch in self.scenario.switches)
+        both = pool.role == "mixed" or turns or self.scenario.routing == "mixed_pool"
         prompt = int(self.workload.prompt_tokens.max())
         longest = int((self.workload.prompt_tokens + self.workload.output_tokens).max())
         again = longest if pool.reserve == "prompt" or self.scenario.faults else prompt
-        steps: Steps = "both" if role == "mixed" else role
-        tokens = pool.max_batch if role == "decode" else max(pool.max_tokens, again)
+        steps: Steps = "both"
+        if not both:
+            steps = "decode" if pool.role == "decode" else "prefill"
+        tokens = pool.max_batch if steps == "decode" else max(pool.max_tokens, again)
         return Need(steps, Sizes(tokens, pool.max_batch, longest))
 
     def _check(self) -> None:

@@ -123,10 +123,11 @@ def cluster_price(prices: Mapping[str, Price], instances: Mapping[str, int]) -> 
 def spending(run: Simulation) -> Spending:
     """Of a run; nothing that is not known stops it."""
     cluster, unknown = run.cluster, ""
+    price: Price | None = None
     try:
         price = cluster_price(cluster.prices, run.instances)
     except ChipsimError as error:
-        price, unknown = None, str(error)
+        unknown = str(error)
     seconds = run.duration_s
     rate = run.outcome.emitted / seconds if seconds > 0.0 else 0.0
     per_token = goodput = None
@@ -135,10 +136,10 @@ def spending(run: Simulation) -> Spending:
     if price is not None and run.goodput_rps is not None and price.usd_per_hour > 0.0:
         goodput = run.goodput_rps * SECONDS_PER_HOUR / price.usd_per_hour
     return Spending(
-        price and price.chips_usd,
-        price and price.capital_usd,
-        price and price.usd_per_hour,
-        price and price.tdp_w,
+        None if price is None else price.chips_usd,
+        None if price is None else price.capital_usd,
+        None if price is None else price.usd_per_hour,
+        None if price is None else price.tdp_w,
         per_token,
         goodput,
         _joules(run),

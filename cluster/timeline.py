@@ -7,6 +7,7 @@ steps of a run -> per bin of time and pool -> table
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,43 +104,46 @@ def chrome_trace(run: Simulation) -> dict[str, Any]:
     ConfigError
         The run kept no log of steps.
     """
-    log, names = _log(run), run.instance_names
-    events: list[dict[str, Any]] = []
-    for number, name in enumerate(names):
-        for row, what in enumerate(("steps", "transfers")):
-            about = {"ph": "M", "pid": number, "tid": row}
-            events.append({**about, "name": "thread_name", "args": {"name": what}})
-        events.append(
-            {"ph": "M", "pid": number, "name": "process_name", "args": {"name": name}}
-        )
-    for step in log:
-        events.append(
-            {
-                "name": KINDS.get(int(step["kind"]), "step"),
-                "ph": "X",
-                "pid": int(step["instance"]),
-                "tid": 0,
-                **_when(step["start_s"], step["end_s"]),
-                "args": {
-                    key: int(step[key])
-                    for key in ("prompt_tokens", "prompts", "decodes", "waiting", "kv_blocks")
-                },
-            }
-        )
-    rows = run.outcome.requests
-    for number in np.flatnonzero(rows["transfer_end_s"] > rows["transfer_start_s"]):
+    log = _log(run)
+    events = [event for name in enumerate(run.instance_names) for event in _names(*name)]
+    events += [_step_slice(step) for step in log]
+    return {"traceEvents": events + list(_transfers(run)), "displayTimeUnit": "ms"}
+
+
+def _names(number: int, name: str) -> list[dict[str, Any]]:
+    """What an instance and its two rows are called."""
+    about: dict[str, Any] = {"ph": "M", "pid": number}
+    rows = [
+        {**about, "tid": row, "name": "thread_name", "args": {"name": what}}
+        for row, what in enumerate(("steps", "transfers"))
+    ]
+    return [*rows, {**about, "name": "process_name", "args": {"name": name}}]
+
+
+def _step_slice(step: npt.NDArray[np.void]) -> dict[str, Any]:
+    told = ("prompt_tokens", "prompts", "decodes", "waiting", "kv_blocks")
+    return {
+        "name": KINDS.get(int(step["kind"]), "step"),
+        "ph": "X",
+        "pid": int(step["instance"]),
+        "tid": 0,
+        **_when(float(step["start_s"]), float(step["end_s"])),
+        "args": {key: int(step[key]) for key in told},
+    }
+
+
+def _transfers(run: Simulation) -> Iterator[dict[str, Any]]:
+    rows, names = run.outcome.requests, run.instance_names
+    for number in np.flatnonzero(rows["transfer_end_s"] > rows["transfer_start_s"]).tolist():
         row = rows[number]
-        events.append(
-            {
-                "name": f"request {number}",
-                "ph": "X",
-                "pid": int(row["prefill_instance"]),
-                "tid": 1,
-                **_when(row["transfer_start_s"], row["transfer_end_s"]),
-                "args": {"to": names[row["decode_instance"]]},
-            }
-        )
-    return {"traceEvents": events, "displayTimeUnit": "ms"}
+        yield {
+            "name": f"request {number}",
+            "ph": "X",
+            "pid": int(row["prefill_instance"]),
+            "tid": 1,
+            **_when(row["transfer_start_s"], row["transfer_end_s"]),
+            "args": {"to": names[row["decode_instance"]]},
+        }
 
 
 def chrome_json(run: Simulation) -> bytes:

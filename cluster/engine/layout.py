@@ -9,7 +9,16 @@ import numpy as np
 from chipsim.cluster.engine import codes
 from chipsim.cluster.engine.heaps import tree_build
 from chipsim.cluster.engine.routing import list_able
-from chipsim.cluster.engine.state import INSTANCE_STATE, RANK, REQUEST, SIM, STEP, Packed, State, in_kernel
+from chipsim.cluster.engine.state import (
+    INSTANCE_STATE,
+    RANK,
+    REQUEST,
+    SIM,
+    STEP,
+    Packed,
+    State,
+    in_kernel,
+)
 from chipsim.cluster.engine.touch import rescore
 from chipsim.kernels.jit import kernel
 

@@ -264,7 +264,6 @@ class State(NamedTuple):
     log: Records
 
 
-
 _STEPS = ViewType(
     tuple(
         (name, array_type("i8" if name == "limit" else "f8", axes))
