@@ -43,6 +43,24 @@ if TYPE_CHECKING:
 @hot_part
 def form_step(S: State, i: int) -> int:
     """Plan the next step of all ranks of an instance; what kind it is."""
+    kind = _plan(S, i)
+    while kind == IDLE and _may_go_on(S, i):
+        kind = _plan(S, i)
+    return kind
+
+
+@part
+def _may_go_on(S: State, i: int) -> bool:
+    """Whether preemption left nothing to run beside requests that are ready."""
+    instance, preempted, ready = S.instances[i], False, False
+    for k in range(instance.first, instance.first + instance.ranks):
+        preempted = preempted or S.ranks[k].preempted > 0
+        ready = ready or S.ranks[k].ready >= 0
+    return preempted and ready
+
+
+@hot_part
+def _plan(S: State, i: int) -> int:
     instance = S.instances[i]
     batching = S.pools[instance.pool].batching
     for k in range(instance.first, instance.first + instance.ranks):

@@ -37,9 +37,9 @@ RESERVE = {"final": RESERVE_FINAL, "prompt": RESERVE_PROMPT}
 RECOMPUTE, SWAP = 0, 1
 PREEMPTION = {"recompute": RECOMPUTE, "swap": SWAP}
 
-# Routing. The last one is Splitwise's; its token_jsq is least_tokens, chosen at arrival.
+# Routing. The last two are Splitwise's.
 (ROUND_ROBIN, RANDOM, LEAST_REQUESTS, LEAST_TOKENS, LEAST_KV, LONGEST_PREFIX,
- MIXED_POOL) = range(7)  # fmt: skip
+ TOKEN_JSQ, MIXED_POOL) = range(8)  # fmt: skip
 ROUTING = {
     "round_robin": ROUND_ROBIN,
     "random": RANDOM,
@@ -47,6 +47,7 @@ ROUTING = {
     "least_tokens": LEAST_TOKENS,
     "least_kv": LEAST_KV,
     "prefix": LONGEST_PREFIX,
+    "token_jsq": TOKEN_JSQ,
     "mixed_pool": MIXED_POOL,
 }
 

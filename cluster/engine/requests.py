@@ -21,6 +21,7 @@ from chipsim.cluster.engine.codes import (
     REJECTED,
     SHORTEST_PROMPT,
     SPLITWISE,
+    TOKEN_JSQ,
     TOO_LARGE,
     WAITING,
 )
@@ -28,7 +29,7 @@ from chipsim.cluster.engine.kv import blocks_needed, held, release
 from chipsim.cluster.engine.queues import queue_push
 from chipsim.cluster.engine.routing import NOWHERE, to_decode, to_prefill
 from chipsim.cluster.engine.running import dismiss, join_decodes, leave_decodes
-from chipsim.cluster.engine.splitwise import arrive_prompt, mixed_pool
+from chipsim.cluster.engine.splitwise import arrive_prompt, mixed_pool, token_jsq
 from chipsim.cluster.engine.touch import charge, touch
 from chipsim.cluster.engine.transfer import hand_off
 from chipsim.kernels.jit import hot_part, part
@@ -44,13 +45,18 @@ def submit(S: State, r: int, ahead: bool) -> None:
     ``ahead``: it was preempted elsewhere, and stands before new ones.
     """
     sim = S.sim[0]
-    k = mixed_pool(S, r) if sim.routing == MIXED_POOL else to_prefill(S, r)
+    k = _route(S, r)
     if k < 0:
         _refuse(S, r, sim.able_prefill)
         return
     rank, request = S.ranks[k], S.requests[r]
     role, queue = S.instances[rank.instance].role, S.pools[rank.pool].max_queue
-    if not role & DECODE and request.prompt + request.output > sim.largest_decode:
+    alone = request.output == 1 and sim.first_token_from == BY_PREFILL
+    if not (role & DECODE or alone) and sim.largest_decode == 0:
+        _refuse(S, r, 0)
+    elif not (role & DECODE or alone) and (
+        request.prompt + request.output > sim.largest_decode
+    ):
         reject(S, r, TOO_LARGE)
     elif 0 <= queue <= rank.waiting and not ahead:
         reject(S, r, QUEUE_FULL)
@@ -60,6 +66,17 @@ def submit(S: State, r: int, ahead: bool) -> None:
         request.queue_start_s = sim.now_s
         charge(S, k, 1, request.length)
         enqueue(S, k, r, ahead)
+
+
+@part
+def _route(S: State, r: int) -> int:
+    """Rank that is to prefill, or -1."""
+    if S.sim[0].routing == MIXED_POOL:
+        return mixed_pool(S, r)
+    k = to_prefill(S, r)
+    if S.sim[0].routing == TOKEN_JSQ and k >= 0:
+        token_jsq(S, r, k)
+    return k
 
 
 @part
@@ -74,16 +91,14 @@ def moves_on(S: State, k: int, r: int) -> bool:
 def _bind(S: State, k: int, r: int) -> bool:
     """Choose at arrival where a request that rank k prefills is to be decoded."""
     request, sim = S.requests[r], S.sim[0]
-    if sim.routing == MIXED_POOL or (
-        request.output == 1 and sim.first_token_from == BY_PREFILL
-    ):
+    alone = request.output == 1 and sim.first_token_from == BY_PREFILL
+    if request.to >= 0 or alone or not moves_on(S, k, r):
         return True
-    to = to_decode(S, r, False) if moves_on(S, k, r) else k
+    to = to_decode(S, r, False)
     if to >= 0:
         request.to = to
-        if to != k:
-            S.instances[S.ranks[to].instance].promised += blocks_needed(S, to, r)
-        charge(S, to, to != k, 1)
+        S.instances[S.ranks[to].instance].promised += blocks_needed(S, to, r)
+        charge(S, to, 1, 1)
     return to >= 0
 
 

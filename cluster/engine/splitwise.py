@@ -372,6 +372,13 @@ def _pass_over(S: State, k: int) -> None:
 
 
 @part
+def token_jsq(S: State, r: int, k: int) -> None:
+    """Count a request's decode from its arrival on, where the least pending tokens are."""
+    S.requests[r].to = k
+    charge(S, k, 0, 1)
+
+
+@part
 def mixed_pool(S: State, r: int) -> int:
     """Rank that prefills; the one that decodes is noted as the request's ``to``.
 
@@ -469,6 +476,3 @@ def _go_home(S: State, i: int) -> None:
     if S.instances[i].lent:
         S.sim[0].places += 1
         S.instances[i].lent, S.instances[i].place = 0, S.sim[0].places
-
-
-__all__ = ["IDLE", "arrive_decode", "arrive_prompt", "free_source", "mixed_pool", "splitwise"]

@@ -141,6 +141,8 @@ INSTANCE_STATE = np.dtype(
         ("start_s", "f8"),
         ("iteration_s", "f8"),
         ("ended_s", "f8"),  # end of the last step
+        ("waiting", "i8"),  # requests and blocks when the step started, for the log
+        ("blocks", "i8"),
         ("touched", "i8"),
         ("called", "i8"),
         ("requests", "i8"),  # sums over ranks

@@ -35,6 +35,10 @@ def start_step(S: State, i: int, kind: int) -> None:
             instance.joules += rank_seconds(S, S.joules, k) * iterations
     instance.step, instance.start_s, instance.iteration_s = kind, now, seconds
     set_clock(S, i, now + seconds * iterations)
+    if S.sim[0].log_steps:
+        instance.waiting, instance.blocks = 0, instance.used
+        for k in range(instance.first, instance.first + instance.ranks):
+            instance.waiting += S.ranks[k].waiting
 
 
 @hot_part
@@ -140,19 +144,18 @@ def end_prompts(S: State, k: int) -> None:
 
 @part
 def log_step(S: State, i: int) -> None:
-    """A row of the log of steps, written as the step ends, before its requests go on."""
+    """A row of the log of steps: written as a step ends, telling how it started."""
     instance = S.instances[i]
     row = S.log[S.sim[0].steps]
     S.sim[0].steps += 1
     row.start_s, row.end_s = instance.start_s, S.sim[0].now_s
     row.instance, row.kind = i, instance.step
-    row.prompt_tokens, row.prompts, row.decodes, row.waiting = 0, 0, 0, 0
-    row.kv_blocks = instance.used
+    row.prompt_tokens, row.prompts, row.decodes = 0, 0, 0
+    row.waiting, row.kv_blocks = instance.waiting, instance.blocks
     for k in range(instance.first, instance.first + instance.ranks):
         rank = S.ranks[k]
         row.prompt_tokens += rank.tokens
         row.decodes += rank.decodes
-        row.waiting += rank.waiting
         r = rank.first
         while r >= 0:
             row.prompts += 1

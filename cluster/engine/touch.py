@@ -15,6 +15,7 @@ from chipsim.cluster.engine.codes import (
     LONGEST_PREFIX,
     PREFILL,
     ROOM,
+    TOKEN_JSQ,
     TO_DECODE,
     TO_PREFILL,
 )
@@ -47,10 +48,10 @@ def score(S: State, i: int, policy: int) -> float:
     instance = S.instances[i]
     if policy == LEAST_REQUESTS:
         return float(instance.requests)
-    if policy == LEAST_TOKENS or policy == LONGEST_PREFIX:  # noqa: PLR1714 - numba
+    if policy in (LEAST_TOKENS, LONGEST_PREFIX, TOKEN_JSQ):
         return float(instance.pending)
     if policy == LEAST_KV:
-        return float(instance.used + instance.promised)
+        return float(instance.used)
     return 0.0
 
 

@@ -50,7 +50,8 @@ def send_chunk(S: State, k: int, r: int) -> None:
     request, to = S.requests[r], S.requests[r].to
     if to < 0 or S.links[S.ranks[k].pool, S.ranks[to].pool].overlap != STREAM:
         return
-    if request.to_blocks == 0 and has_room(S, to, r):
+    waited_for = S.instances[S.ranks[to].instance].handoffs >= 0
+    if request.to_blocks == 0 and not waited_for and has_room(S, to, r):
         _reserve(S, r)
     if request.to_blocks > 0:
         _send(S, r)
