@@ -125,6 +125,13 @@ class Part:
     joules: float = 0.0
 
 
+@dataclass
+class Place:
+    """Whose turn it was last."""
+
+    number: int = -1
+
+
 @dataclass(eq=False)
 class Machine:
     """An instance: ranks that step together."""
@@ -140,6 +147,7 @@ class Machine:
     ends: float = NEVER
     send_free: float = -NEVER
     receive_free: float = -NEVER
+    last: Place = field(default_factory=Place)  # of its ranks
     totals: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -167,26 +175,26 @@ class Router:
 
     def __init__(self, policy: int, seed: int) -> None:
         self.policy, self.seed = policy, seed
-        self.last: dict[object, int] = {}
+        self.last = Place()
 
     def pick(
         self, job: Job, machines: Iterable[Machine], ranks: Callable[[Rank], bool]
     ) -> Rank:
         """A machine of those given, by the sum over its ranks; in it, one of ``ranks``."""
         place = {machine.index: machine.ranks for machine in machines}
-        machine = self._one(job, place, "machines")
+        machine = self._one(job, place, self.last)
         own = place[machine]
         if len(own) == 1:
             return own[0]
         inside = {number: [rank] for number, rank in enumerate(own) if ranks(rank)}
-        return own[self._one(job, inside, machine)]
+        return own[self._one(job, inside, own[0].machine.last)]
 
-    def _one(self, job: Job, places: dict[int, list[Rank]], among: object) -> int:
+    def _one(self, job: Job, places: dict[int, list[Rank]], last: Place) -> int:
         numbers = sorted(places)
         if self.policy == codes.ROUND_ROBIN:
-            behind = [number for number in numbers if number > self.last.get(among, -1)]
-            self.last[among] = (behind or numbers)[0]
-            return self.last[among]
+            behind = [number for number in numbers if number > last.number]
+            last.number = (behind or numbers)[0]
+            return last.number
         if self.policy == codes.RANDOM:
             draw = mix(mix(mix(self.seed) + job.index) + job.draws)
             job.draws += 1
@@ -346,28 +354,21 @@ class Cluster:
             return
         rank = self.to_prefill.pick(job, fitting, lambda _: True)
         machine = rank.machine
-        job.target = None
-        if not self.keeps(machine):  # XXX needs_decode
-            fitting = [other for other in decoders if self.fits(other, job)]
-            if not fitting:
-                self.reject(job, "too_large")
-                return
-            if self.needs_decode(job) and self.options.decode_at == codes.AT_ARRIVAL:
-                up = [other for other in fitting if other.up]
-                job.target = self.to_decode.pick(job, up or fitting, lambda _: True)
-                job.target.coming.append(job)
+        fitting = [other for other in decoders if self.fits(other, job)]
+        if not self.keeps(machine) and not fitting:  # XXX needs_decode
+            self.reject(job, "too_large")
+            return
         limit = machine.pool["max_queue"]
         if limit >= 0 and len(rank.queue) >= limit and not job.preempted:
-            self.forget_target(job)
             self.reject(job, "queue_full")
             return
+        decode_chosen = self.options.decode_at == codes.AT_ARRIVAL
+        if decode_chosen and self.needs_decode(job) and not self.keeps(machine):
+            up = [other for other in fitting if other.up]
+            job.target = self.to_decode.pick(job, up or fitting, lambda _: True)
+            job.target.coming.append(job)
         job.queue_start = self.now
         self.put(job, rank)
-
-    def forget_target(self, job: Job) -> None:
-        if job.target is not None:
-            job.target.coming.remove(job)
-            job.target = None
 
     def keeps(self, machine: Machine) -> bool:
         return machine.may_decode and self.options.keep_mixed
@@ -427,13 +428,8 @@ class Cluster:
             again = preempted and any(rank.ready for rank in machine.ranks)
 
     def join(self, rank: Rank) -> None:
-        """What is ready here, then what was swapped out, comes into the batch."""
+        """What was swapped out, then what is ready here, comes into the batch."""
         most = rank.machine.pool["max_batch"]
-        rank.ready.sort(key=lambda job: (job.ready_at, job.index))
-        while rank.ready and len(rank.running) < most:
-            job = rank.ready.pop(0)
-            job.phase, job.admitted = "decoding", self.now
-            rank.running.append(job)
         while (job := rank.head()) and job.swapped and len(rank.running) < most:
             blocks = -(-self.context(job) // int(rank.machine.pool["block"]))
             if blocks > rank.free:
@@ -445,6 +441,11 @@ class Cluster:
             job.phase, job.admitted = "decoding", self.now
             rank.running.append(job)
             self.seen["swap_in"] += 1
+        rank.ready.sort(key=lambda job: (job.ready_at, job.index))
+        while rank.ready and len(rank.running) < most:
+            job = rank.ready.pop(0)
+            job.phase, job.admitted, job.decode = "decoding", self.now, rank
+            rank.running.append(job)
 
     def batch(self, machine: Machine) -> list[Part]:
         policy = machine.pool["batching"]
@@ -570,10 +571,6 @@ class Cluster:
             part.rank.extra_s = 0.0
             if self.joules is not None and self.options.energy:
                 part.joules = self.part_seconds(self.joules, part)
-            for job in part.decodes:
-                if math.isnan(job.decode_start):
-                    job.decode_start = self.now
-                job.decode = part.rank
         seconds = max(part.seconds for part in parts)
         for part in parts:
             for job, _ in part.chunks:
@@ -632,6 +629,8 @@ class Cluster:
         self.touched.add(machine.index)
         for part in parts:
             for job in part.decodes:
+                if math.isnan(job.decode_start):
+                    job.decode_start = machine.started
                 self.emit(job)
             for job in sorted(part.decodes, key=lambda job: job.index):
                 if job.emitted == job.output:
@@ -667,7 +666,7 @@ class Cluster:
                 self.end(job)
                 return
         if self.keeps(job.rank.machine):
-            job.phase = "decoding"
+            job.phase, job.decode = "decoding", job.rank
             return
         job.rank.running.remove(job)
         job.phase = "handing_off"

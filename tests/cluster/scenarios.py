@@ -81,15 +81,16 @@ def scenarios(draw: DrawFn, family: Family) -> Scenario:
     rows = draw(st.integers(1, family.pools))
     machines = draw(_instances(family, rows))
     random = np.random.default_rng(draw(st.integers(0, 2**16)))
+    steps = _steps(random, rows, family.exact)
     return Scenario(
         requests=draw(_requests(family)),
-        steps=_steps(random, rows, family.exact),
+        steps=steps,
         pools=np.concatenate([draw(_pool(family, i)) for i in range(rows)]),
         instances=machines,
         links=np.concatenate([draw(_link(family)) for _ in range(rows**2)]).reshape(rows, rows),
         timers=timers(),
         options=draw(_options(family)),
-        joules=_steps(random, rows, family.exact),
+        joules=_steps(random, rows, family.exact)._replace(limit=steps.limit),
     )
 
 
@@ -220,6 +221,6 @@ def _steps(random: np.random.Generator, kinds: int, exact: bool) -> Steps:
         queries=axis(queries),
         prefixes=axis(prefixes),
         prompts=none * table(3, 3, 3, most=4),
-        contexts=none * table(2, BATCH + 1, 16, most=4),
+        contexts=none * table(2, BATCH + 1, 16, most=2).cumsum(axis=-1),
         limit=random.integers(0, 2, size=kinds) * 11,
     )
