@@ -10,12 +10,13 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from chipsim.arch_configs import load
 from chipsim.errors import ConfigError
 from chipsim.floorplan import Floorplan
 from chipsim.ops.formats import get_format
+from chipsim.ops.precision import SumFormat
 from chipsim.spec import Spec
 from chipsim.units import (
     Bandwidth,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Count = Annotated[int, Field(ge=1, le=10**9, strict=True)]
-Topology = Literal["fully-connected", "ring"]
+Topology = Literal["fully-connected", "switch", "ring", "torus"]
 
 
 def _positive(value: float) -> float:
@@ -51,6 +52,20 @@ class SystolicArray(Spec):
     columns: Count
     macs_per_cycle: dict[str, Annotated[float, POSITIVE]]
     """Multiply-accumulates of one cell per cycle, by operand format."""
+    macs_by_accumulate: dict[SumFormat, dict[str, Annotated[float, POSITIVE]]] = Field(
+        default_factory=dict
+    )
+    """As ``macs_per_cycle``, by the format of the sums: where that is another rate."""
+
+    @field_validator("macs_by_accumulate")
+    @classmethod
+    def _known_operands(
+        cls, value: dict[str, dict[str, float]], info: ValidationInfo
+    ) -> dict[str, dict[str, float]]:
+        known = info.data.get("macs_per_cycle", {})
+        if any(name not in known for rates in value.values() for name in rates):
+            raise ValueError(f"rates of formats of macs_per_cycle: {', '.join(known)}")
+        return value
 
 
 class VectorUnit(Spec):
@@ -128,8 +143,33 @@ class Machine(Spec):
 
     chips: Count = 8
     topology: Topology = "fully-connected"
+    sides: Annotated[tuple[Count, ...], Field(min_length=2, max_length=3)] | None = Field(
+        default=None, validate_default=True
+    )
+    """Chips along each dimension of a torus, the first innermost in the order of ranks."""
+    in_network_reduction: bool = False
+    """The switch adds what chips send it (NVLink SHARP)."""
     scale_out: ScaleOut | None = None
     """Null: the machine stands alone."""
+
+    @field_validator("sides")
+    @classmethod
+    def _whole_torus(
+        cls, value: tuple[int, ...] | None, info: ValidationInfo
+    ) -> tuple[int, ...] | None:
+        chips, topology = info.data.get("chips"), info.data.get("topology")
+        if value is not None and topology != "torus":
+            raise ValueError("null: only a torus has sides")
+        if topology == "torus" and (value is None or math.prod(value) != chips):
+            raise ValueError(f"two or three sides whose product is {chips} chips")
+        return value
+
+    @field_validator("in_network_reduction")
+    @classmethod
+    def _by_a_switch(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("topology") != "switch":
+            raise ValueError("false, unless topology is switch")
+        return value
 
 
 class Chip(Spec):
@@ -171,8 +211,14 @@ class Chip(Spec):
         per_lane = unit.width * unit.flops_per_element
         return self.cores * self.core.lanes * per_lane * self.clock.vector
 
-    def macs_per_cycle(self, format_name: str) -> float:
+    def macs_per_cycle(self, format_name: str, accumulate: str = "") -> float:
         """Multiply-accumulates per array cell and cycle for operands of a format.
+
+        Parameters
+        ----------
+        accumulate : str
+            Format of the sums; as ``macs_per_cycle`` has it unless given, or where the
+            chip states no other rate.
 
         Raises
         ------
@@ -188,15 +234,16 @@ class Chip(Spec):
                 format_name,
                 ", ".join(sorted(rates)) or "no format: the chip has no systolic array",
             )
-        return rates[format_name]
+        others = array.macs_by_accumulate.get(accumulate, {}) if array else {}
+        return others.get(format_name, rates[format_name])
 
-    def tensor_flops(self, format_name: str = "fp16") -> float:
+    def tensor_flops(self, format_name: str = "fp16", accumulate: str = "") -> float:
         """Matrix peak for a format, FLOP/s (a multiply-accumulate is 2 FLOP)."""
         array = self.core.systolic_array
         if array is None:
             return self.vector_peak(16) * self.vector_share(format_name)
         cells = self.cores * self.core.lanes * array.rows * array.columns
-        return 2.0 * cells * self.macs_per_cycle(format_name) * self.clock.tensor
+        return 2.0 * cells * self.macs_per_cycle(format_name, accumulate) * self.clock.tensor
 
     def vector_peak(self, bits: float) -> float:
         """Vector peak for elements of a width, FLOP/s: 16 bit and less run at one rate."""

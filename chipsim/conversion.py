@@ -49,16 +49,21 @@ class Conversion(NamedTuple):
         Vector FLOP of all conversions.
     note : str
         What is converted, in words; empty where nothing is.
+    accumulate : str
+        Format of the sums.
     """
 
     compute: str
     macs: float
     flops: float
     note: str
+    accumulate: str = "fp32"
 
 
-def conversion(chip: Chip, *operands: Operand) -> Conversion:
+def conversion(chip: Chip, *operands: Operand, accumulate: str = "fp32") -> Conversion:
     """The format that a product runs in, and the conversions that this needs.
+
+    ``accumulate`` is the format of the sums: it may change the rate.
 
     Raises
     ------
@@ -72,8 +77,11 @@ def conversion(chip: Chip, *operands: Operand) -> Conversion:
         if name != compute and not (not has_arrays and get_format(name).bits >= 16):
             flops += get_format(name).unpack_flops * elements
             notes.append(f"{what} {name} -> {compute}")
-    macs = chip.macs_per_cycle(compute) if has_arrays else chip.vector_share(compute)
-    return Conversion(compute, macs, flops, ", ".join(dict.fromkeys(notes)))
+    if has_arrays:
+        macs = chip.macs_per_cycle(compute, accumulate)
+    else:
+        macs = chip.vector_share(compute)
+    return Conversion(compute, macs, flops, ", ".join(dict.fromkeys(notes)), accumulate)
 
 
 def compute_format(chip: Chip, formats: Sequence[str]) -> str:

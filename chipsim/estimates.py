@@ -94,6 +94,8 @@ class PhaseEstimate:
         Seconds of a part in the slowest stage (without stages: of the step).
     bubble : float
         Share of the stages' time without work, 0 ... 1.
+    stage_layers : tuple of int
+        Layers of each pipeline stage, in their order (empty: an encoder's are not counted).
     """
 
     chip: str
@@ -107,6 +109,7 @@ class PhaseEstimate:
     parts: int = 1
     stage_s: float = 0.0
     bubble: float = 0.0
+    stage_layers: tuple[int, ...] = ()
 
     @property
     def bound(self) -> Bound:

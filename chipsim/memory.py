@@ -1,9 +1,10 @@
 """Memory of one chip of a plan: weights, what is left for KV, and whether it fits.
 
-Each pipeline stage holds its layers; within one every chip holds the same, and the stage
-with the least room decides. KV heads are split over tp and replicated beyond one per chip;
-the row of latent attention is whole on every tp chip, unless ``dcp`` of them split the tokens.
-Experts are spread over ep; each data-parallel rank has its own sequences.
+Each pipeline stage holds its layers (one more or less than another); within one every chip
+holds the same, and the stage with the least room decides. KV heads are split over tp and
+replicated beyond one per chip; the row of latent attention is whole on every tp chip, unless
+``dcp`` of them split the tokens. Experts are spread over ep; each data-parallel rank has its
+own sequences.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.ops.cache import layer_cache
 from chipsim.ops.checks import positive, whole
 from chipsim.ops.formats import get_format
-from chipsim.ops.parallelism import cache_copies, check
+from chipsim.ops.parallelism import cache_copies, check, stages
 from chipsim.ops.parameters import module_parameters
 
 if TYPE_CHECKING:
@@ -197,17 +198,13 @@ def stage_memories(
     if plan.pp == 1:
         layers = Counter({group.layer: group.count for group in model.groups})
         return (_stage(model, layers, plan, precision, first=True, last=True),)
-    each = model.layers // plan.pp
+    different = dict.fromkeys(
+        (number == 0, number == plan.pp - 1, frozenset(Counter(held).items()))
+        for number, held in enumerate(stages(model, plan.pp))
+    )
     found = {
-        _stage(
-            model,
-            Counter(model.sequence[each * number : each * (number + 1)]),
-            plan,
-            precision,
-            first=number == 0,
-            last=number == plan.pp - 1,
-        ): None
-        for number in range(plan.pp)
+        _stage(model, Counter(dict(layers)), plan, precision, first=first, last=last): None
+        for first, last, layers in different
     }
     return tuple(found)
 
@@ -244,9 +241,10 @@ def _cache(
     for layer, count in layers:
         # The dcp chips of a tp group share their heads and have a part of the tokens each.
         cache = layer_cache(layer, plan.tp // plan.dcp, precision.activations)
-        size = count * cache.row_bytes(precision) / (plan.dcp * plan.cp)
-        if size:
-            rows[cache.window] = rows.get(cache.window, 0.0) + size
+        for part in cache.each:
+            size = count * part.own_bytes(precision) / (plan.dcp * plan.cp)
+            if size:
+                rows[part.window] = rows.get(part.window, 0.0) + size
         state += count * layer_cache(layer, plan.tp, precision.activations).state_bytes
     return rows, state
 

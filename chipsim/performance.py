@@ -17,7 +17,7 @@ from chipsim.conversion import Conversion, Operand, conversion, exposed_seconds
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution
-from chipsim.kernels.attention import AttentionShape, attention_search
+from chipsim.kernels.attention import AttentionShape, attention_search, folded
 from chipsim.kernels.gemm import RESIDENT, Shape, evaluate
 from chipsim.kernels.gemm_search import search
 from chipsim.kernels.grouped import GroupedShape, grouped_search
@@ -125,9 +125,11 @@ class PerformanceModel:
                 op.b_format,
                 float(op.batch) * op.k * op.n,
             ),
+            accumulate=op.accumulate,
         )
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
-        shape = Shape(op.m, op.n, op.k, op.batch, a, b, c, how.macs, op.b_is_weight)
+        sums = get_format(op.accumulate).bytes
+        shape = Shape(op.m, op.n, op.k, op.batch, a, b, c, how.macs, op.b_is_weight, sums)
         mapping, latency, covered, _ = search(self._record, shape)
         if not math.isfinite(latency):
             raise self._no_tile()
@@ -147,6 +149,7 @@ class PerformanceModel:
             self.chip,
             Operand("activations", op.q_format, width * op.q_heads * op.query),
             Operand("KV", op.kv_format, width * op.kv_heads * op.keys),
+            accumulate=op.accumulate,
         )
         shape = AttentionShape(
             op.batch,
@@ -161,8 +164,9 @@ class PerformanceModel:
             get_format(op.q_format).bytes,
             get_format(op.kv_format).bytes,
             how.macs,
+            sum_bytes=get_format(op.accumulate).bytes,
         )
-        return self._searched(op, shape, how)
+        return self._searched(op, (shape,), how)
 
     def _latent(self, op: LatentAttention) -> Estimate:
         """One row per token for all heads: multi-query attention that reads a row once.
@@ -177,6 +181,7 @@ class PerformanceModel:
             Operand("activations", op.q_format, queries),
             Operand("KV", op.kv_format, rows * op.latent),
             Operand("KV", op.rotary_format, rows * op.rotary),
+            accumulate=op.accumulate,
         )
         shape = AttentionShape(
             op.batch,
@@ -187,14 +192,17 @@ class PerformanceModel:
             op.query,
             op.context,
             True,
-            0,
+            op.window,
             get_format(op.q_format).bytes,
             get_format(op.kv_format).bytes,
             how.macs,
             op.row_bytes,
             op.top_k,
+            sum_bytes=get_format(op.accumulate).bytes,
         )
-        return self._searched(op, shape, how)
+        dense = folded(shape._replace(top_k=0), op.stride)
+        shapes = (folded(shape, op.stride), dense) if op.top_k else (dense,)
+        return self._searched(op, shapes, how)
 
     def _indexer(self, op: Indexer) -> Estimate:
         """Scores alone, every one written."""
@@ -204,7 +212,8 @@ class PerformanceModel:
             Operand(
                 "queries", op.q_format, float(op.batch) * op.query * op.heads * op.head_dim
             ),
-            Operand("KV", op.key_format, float(op.batch) * op.context * op.head_dim),
+            Operand("KV", op.key_format, float(op.batch) * op.keys * op.head_dim),
+            accumulate=op.accumulate,
         )
         shape = AttentionShape(
             op.batch,
@@ -224,19 +233,19 @@ class PerformanceModel:
             False,
             op.stores,
         )
-        return self._searched(op, shape, how)
+        return self._searched(op, (folded(shape, op.stride),), how)
 
     def _searched(
-        self, op: Attention | LatentAttention | Indexer, shape: AttentionShape, how: Conversion
+        self,
+        op: Attention | LatentAttention | Indexer,
+        shapes: tuple[AttentionShape, ...],
+        how: Conversion,
     ) -> Estimate:
-        if shape.query > MOST_QUERIES:
-            raise ConfigError(
-                op.name or op.kind, "query", shape.query, f"at most {MOST_QUERIES}"
-            )
-        cost = attention_search(self._record, shape)
-        if shape.top_k > 0:
-            masked = attention_search(self._record, shape._replace(top_k=0))
-            cost = min(cost, masked, key=lambda cost: cost.latency)
+        """The fastest of the kernels that compute the same."""
+        if op.query > MOST_QUERIES:
+            raise ConfigError(op.name or op.kind, "query", op.query, f"at most {MOST_QUERIES}")
+        costs = [attention_search(self._record, shape) for shape in shapes]
+        cost = min(costs, key=lambda cost: cost.latency)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
@@ -253,10 +262,11 @@ class PerformanceModel:
             self.chip,
             Operand("activations", op.a_format, op.rows * op.k),
             Operand("weights", op.b_format, op.experts * op.k * op.n),
+            accumulate=op.accumulate,
         )
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
         experts, rows = np.array(op.loads[0], np.float64).T.copy()
-        shape = GroupedShape(op.n, op.k, a, b, c, how.macs)
+        shape = GroupedShape(op.n, op.k, a, b, c, how.macs, get_format(op.accumulate).bytes)
         mapping, cost = grouped_search(self._record, shape, experts, rows)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
@@ -350,7 +360,7 @@ class PerformanceModel:
         if how is None:
             peak = self.chip.vector_peak(get_format(op.format).bits)  # type: ignore[attr-defined]
         else:
-            peak = self.chip.tensor_flops(how.compute)
+            peak = self.chip.tensor_flops(how.compute, how.accumulate)
             if how.flops:
                 product = latency - parts["launch"]
                 parts["conversion"] = exposed_seconds(self._record, how.flops, product)

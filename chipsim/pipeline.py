@@ -10,8 +10,11 @@ its way through all stages and the slowest stage ``s`` for its piece of it:
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
+
+from chipsim.ops.parallelism import stages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,12 +86,15 @@ def stage_seconds(
         else:
             kind = only or row.name.partition(".")[0]
             layers[kind] += row.latency_s / kinds[kind]
-    each = model.layers // plan.pp
-    stages = []
-    for stage in range(plan.pp):
-        held = Counter(layer.name for layer in model.sequence[stage * each :][:each])
-        seconds = sum(count * layers[kind] for kind, count in held.items())
-        seconds += ends["first"] if stage == 0 else 0.0
-        seconds += ends["last"] if stage == plan.pp - 1 else ends["between"]
-        stages.append(seconds)
-    return stages
+    seconds = [
+        sum(count * layers[kind] for kind, count in held) for held in _kinds(model, plan.pp)
+    ]
+    seconds[0] += ends["first"]
+    seconds[-1] += ends["last"]
+    return [each + ends["between"] for each in seconds[:-1]] + seconds[-1:]
+
+
+@functools.lru_cache(maxsize=1024)
+def _kinds(model: ModelSpec, pp: int) -> list[list[tuple[str, int]]]:
+    """Kinds of layers of each stage, and how many of each it has."""
+    return [list(Counter(layer.name for layer in held).items()) for held in stages(model, pp)]

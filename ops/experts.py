@@ -21,6 +21,8 @@ class GroupedGemm(Operator):
         What the experts of a chip get; of several, one chip each, the slowest decides.
     n, k : int
         Columns and depth of one expert's weights on a chip.
+    accumulate : str
+        Format of the sums.
     """
 
     name: str
@@ -30,8 +32,9 @@ class GroupedGemm(Operator):
     a_format: str = "fp16"
     b_format: str = "fp16"
     c_format: str = "fp16"
+    accumulate: str = "fp32"
     _sizes: ClassVar[tuple[str, ...]] = ("n", "k")
-    _formats: ClassVar[tuple[str, ...]] = ("a_format", "b_format", "c_format")
+    _formats: ClassVar[tuple[str, ...]] = ("a_format", "b_format", "c_format", "accumulate")
 
     def __post_init__(self) -> None:
         Operator.__post_init__(self)

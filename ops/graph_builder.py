@@ -80,6 +80,7 @@ class Builder:
     vector: str
     fused_attention: bool
     fused_qkv: bool
+    expands_sparse: bool = False
     causal: bool = True
     step: tuple[Part, ...] = ()
     parts: tuple[Part, ...] = ()
@@ -127,12 +128,13 @@ class Builder:
         """A product with a weight matrix of k x n (``batch`` of them)."""
         weights = self.precision.weights_of(module)
         own, name = self.activations, self.prefix + name
-        return Gemm(name, m, n, k, batch, own, weights, own)
+        sums = self.precision.accumulate
+        return Gemm(name, m, n, k, batch, own, weights, own, accumulate=sums)
 
     def product(self, name: str, m: int, n: int, k: int, batch: int, cached: str) -> Gemm:
         """A product with cached keys or values, per KV head; query heads share them."""
         own, name = self.activations, self.prefix + name
-        return Gemm(name, m, n, k, batch, own, cached, own, False)
+        return Gemm(name, m, n, k, batch, own, cached, own, False, self.precision.accumulate)
 
     def norm(self, name: str, rows: int, columns: int = 0) -> Norm:
         """A norm over the hidden size, or an RMS norm over ``columns``."""

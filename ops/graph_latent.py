@@ -2,9 +2,10 @@
 
 Expanded, the cached latents of the whole context become keys and values of every head
 again, each time a chunk needs them. Absorbed, queries move into the latent space and all
-heads share one row per token. Sparse attention is always absorbed and its indexer always
-scores every token first, at every length: so work adds up over chunks, and a step never
-gets cheaper where its context outgrows what a query may read.
+heads share one row per token. Sparse attention prefills in either form, its indexer scoring
+every token first at every length: expanded it computes every pair and masks, absorbed it
+reads what was picked. In one form scores add up over chunks, and a step never gets cheaper
+where its context outgrows what a query may read; so neither does the faster of the two.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ def add_latent(b: Builder, mixer: Latent, source: str | None) -> str:
         suffix, picks = "_decode" if index else "", []
         if mixer.indexer is not None:
             picks = [_add_indexer(b, mixer.indexer, part, suffix, query, latent)]
-        if mixer.indexer is not None or part.segment.kind == "decode":
+        absorbed = mixer.indexer is not None and not b.expands_sparse
+        if absorbed or part.segment.kind == "decode":
             made = _add_absorbed(b, mixer, part, suffix, query, latent, *picks)
         else:
-            made = _add_expanded(b, mixer, part, suffix, query, latent)
+            made = _add_expanded(b, mixer, part, suffix, query, latent, *picks)
         mixed.append(made)
     width = heads * mixer.v_head_dim
     return b.add(
@@ -68,9 +70,19 @@ def _add_projections(
 
 
 def _add_expanded(
-    b: Builder, mixer: Latent, part: Part, suffix: str, query: str, latent: str
+    b: Builder,
+    mixer: Latent,
+    part: Part,
+    suffix: str,
+    query: str,
+    latent: str,
+    *picks: str,
 ) -> str:
-    """Keys and values of every head from the latents of the whole context, then attention."""
+    """Keys and values of every head from the latents of the whole context, then attention.
+
+    Where an indexer ``picks``, all are computed and those that it left out are masked: what
+    a mask costs is in its own pass over the scores.
+    """
     segment, heads = part.segment, mixer.heads // b.plan.tp
     rows, context = segment.batch * segment.context, segment.context
     if b.plan.cp > 1:
@@ -90,8 +102,9 @@ def _add_expanded(
         context,
         q_format=b.activations,
         kv_format=b.activations,
+        accumulate=b.precision.accumulate,
     )
-    return b.add(operator, "attention", query, expanded)
+    return b.add(operator, "attention", query, expanded, *picks)
 
 
 def _add_absorbed(
@@ -123,6 +136,7 @@ def _add_absorbed(
         b.activations,
         b.precision.kv,
         b.precision.rotary,
+        b.precision.accumulate,
     )
     mixed = b.add(operator, "attention", queries, *after)
     if split:
@@ -156,6 +170,7 @@ def _add_indexer(
         context,
         b.precision.indexer,
         b.precision.indexer,
+        b.precision.accumulate,
     )
     scored = b.add(operator, "indexer", queries, latent)
     # One pass over the scores: compare with a threshold, keep.

@@ -58,6 +58,8 @@ class Gemm(Operator):
     b_is_weight : bool
         B is known before the step and can be fetched ahead; without it the operator is
         a ``batched_gemm`` of activations or of cached keys and values.
+    accumulate : str
+        Format of the sums.
     """
 
     name: str
@@ -69,8 +71,9 @@ class Gemm(Operator):
     b_format: str = "fp16"
     c_format: str = "fp16"
     b_is_weight: bool = True
+    accumulate: str = "fp32"
     _sizes: ClassVar[tuple[str, ...]] = ("m", "n", "k", "batch")
-    _formats: ClassVar[tuple[str, ...]] = ("a_format", "b_format", "c_format")
+    _formats: ClassVar[tuple[str, ...]] = ("a_format", "b_format", "c_format", "accumulate")
 
     @property
     def kind(self) -> Kind:
@@ -108,6 +111,8 @@ class Attention(Operator):
         Width of a query or key, and of a value (0: the same).
     window : int
         Tokens that a query sees (0: all).
+    accumulate : str
+        Format of the sums.
     """
 
     name: str
@@ -122,6 +127,7 @@ class Attention(Operator):
     window: int = 0
     q_format: str = "fp16"
     kv_format: str = "fp16"
+    accumulate: str = "fp32"
     _sizes: ClassVar[tuple[str, ...]] = (
         "batch",
         "q_heads",
@@ -131,7 +137,7 @@ class Attention(Operator):
         "query",
         "context",
     )
-    _formats: ClassVar[tuple[str, ...]] = ("q_format", "kv_format")
+    _formats: ClassVar[tuple[str, ...]] = ("q_format", "kv_format", "accumulate")
 
     def __post_init__(self) -> None:
         if type(self.value_dim) is int and self.value_dim == 0:

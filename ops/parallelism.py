@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import functools
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from chipsim.errors import InfeasibleError
-from chipsim.ops.layers import Dense, Experts, Grouped, Latent, Linear
+from chipsim.ops.layers import (
+    Compressed,
+    Dense,
+    Experts,
+    Grouped,
+    Latent,
+    Linear,
+    Scan,
+    ShortConv,
+)
 from chipsim.ops.plan import Parallelism
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from chipsim.ops.layers import Layer
+    from chipsim.ops.layers import Layer, Mixer
     from chipsim.ops.model import ModelSpec
 
 __all__ = [
@@ -22,6 +32,7 @@ __all__ = [
     "cache_copies",
     "check",
     "divisors",
+    "stages",
     "valid_plans",
 ]
 
@@ -30,8 +41,9 @@ __all__ = [
 def check(model: ModelSpec, plan: Parallelism) -> None:
     """Refuse a plan that the model cannot be split by.
 
-    The vocabulary is padded to equal shares; all else must divide: heads (key and value heads
-    may be replicated instead), MLP columns, layers, experts and their columns.
+    The vocabulary is padded to equal shares, and stages may differ by a layer; all else must
+    divide: heads (key and value heads may be replicated instead), MLP columns, experts and
+    their columns.
 
     Raises
     ------
@@ -40,8 +52,8 @@ def check(model: ModelSpec, plan: Parallelism) -> None:
     """
     if plan.tp not in allowed_tp(model):
         _refuse(model, plan, "tp", _sizes(model), allowed_tp(model))
-    if model.layers % plan.pp:
-        _refuse(model, plan, "pp", f"{model.layers} layers", divisors(model.layers))
+    if plan.pp > model.layers:
+        _refuse(model, plan, "pp", f"{model.layers} layers", f"1 to {model.layers}")
     copies = cache_copies(model, plan.tp)
     if copies % plan.dcp:
         _refuse(model, plan, "dcp", f"tp={plan.tp}: {copies} copies of a row", divisors(copies))
@@ -51,9 +63,10 @@ def check(model: ModelSpec, plan: Parallelism) -> None:
 
 
 def _refuse(
-    model: ModelSpec, plan: Parallelism, key: str, sizes: str, allowed: Sequence[int]
+    model: ModelSpec, plan: Parallelism, key: str, sizes: str, allowed: Sequence[int] | str
 ) -> None:
-    text = ", ".join(map(str, allowed)) or f"none; {_near_chips(model, plan)}"
+    text = allowed if isinstance(allowed, str) else ", ".join(map(str, allowed))
+    text = text or f"none; {_near_chips(model, plan)}"
     raise InfeasibleError(
         f"plan: {key}: {getattr(plan, key)} is not allowed for {model.name} ({sizes}); "
         f"allowed: {text}"
@@ -103,11 +116,20 @@ def _splits(layer: Layer, tp: int) -> bool:
         return False
     if isinstance(mixer, Grouped) and mixer.kv_heads % tp and tp % mixer.kv_heads:
         return False
-    if isinstance(mixer, Linear) and mixer.key_heads % tp and tp % mixer.key_heads:
+    if isinstance(mixer, Compressed) and mixer.output_groups % tp:
+        return False
+    beside = mixer.beside if isinstance(mixer, Grouped) else mixer
+    if isinstance(beside, Linear) and not _splits_states(beside, tp):
         return False
     if isinstance(mlp, Dense):
         return mlp.intermediate % tp == 0
     return not isinstance(mlp, Experts) or mlp.shared_intermediate % tp == 0
+
+
+def _splits_states(mixer: Linear, tp: int) -> bool:
+    """Whether states divide, and the heads of their keys or their copies."""
+    keys = mixer.key_heads
+    return mixer.heads % tp == 0 and (keys % tp == 0 or tp % keys == 0)
 
 
 def _sizes(model: ModelSpec) -> str:
@@ -116,14 +138,24 @@ def _sizes(model: ModelSpec) -> str:
     for group in model.groups:
         mixer, mlp = group.layer.mixer, group.layer.mlp
         if mixer is not None:
-            found[f"{mixer.heads} {'states' if isinstance(mixer, Linear) else 'heads'}"] = None
+            found[f"{mixer.heads} {_split_word(mixer)}"] = None
+        if isinstance(mixer, Compressed):
+            found[f"{mixer.output_groups} groups of outputs"] = None
         if isinstance(mixer, Grouped):
             found[f"{mixer.kv_heads} KV heads"] = None
+            if mixer.beside is not None:
+                found[f"{mixer.beside.heads} states"] = None
         if isinstance(mlp, Dense):
             found[f"intermediate {mlp.intermediate}"] = None
         elif isinstance(mlp, Experts) and mlp.shared_intermediate:
             found[f"shared {mlp.shared_intermediate}"] = None
     return ", ".join(found)
+
+
+def _split_word(mixer: Mixer) -> str:
+    if isinstance(mixer, Linear):
+        return "states"
+    return "channels" if isinstance(mixer, Scan | ShortConv) else "heads"
 
 
 def _expert_sizes(model: ModelSpec, chips: int) -> str:
@@ -134,6 +166,15 @@ def _expert_sizes(model: ModelSpec, chips: int) -> str:
     }
     place = "one chip: ep spreads over tp x cp x dp" if chips == 1 else f"{chips} chips"
     return f"{', '.join(found) or 'no experts'} on {place}"
+
+
+@functools.lru_cache(maxsize=1024)
+def stages(model: ModelSpec, pp: int) -> tuple[tuple[Layer, ...], ...]:
+    """The layers of each of ``pp`` pipeline stages, in their order."""
+    counts = Parallelism(pp=pp).stage_layers(model.layers)
+    ends = accumulate(counts)
+    pairs = zip(ends, counts, strict=True)
+    return tuple(model.sequence[end - count : end] for end, count in pairs)
 
 
 def divisors(number: int) -> list[int]:
@@ -155,7 +196,7 @@ def valid_plans(
     cached rows would otherwise stand on several tp chips.
     """
     for pp in divisors(chips):
-        if model.layers % pp:
+        if pp > model.layers:
             continue
         stage = chips // pp
         experts = allowed_ep(model, stage)
@@ -171,6 +212,8 @@ def valid_plans(
 
 def cache_copies(model: ModelSpec, tp: int) -> int:
     """Chips of a tp group that hold the same cached rows, in the layer with the fewest."""
+    if any(isinstance(group.layer.mixer, Compressed) for group in model.groups):
+        return 1  # a row stands for tokens of several chips: not split by tokens
     copies = [
         tp if isinstance(mixer, Latent) else max(1, tp // mixer.kv_heads)
         for mixer in (group.layer.mixer for group in model.groups)

@@ -104,6 +104,20 @@ class Parallelism(Spec):
             "pp": (self.pp, self.stage_chips),
         }[axis]
 
+    def stage_layers(self, layers: int) -> tuple[int, ...]:
+        """Layers of each pipeline stage, as even as whole layers allow.
+
+        The layers that are left over go to the stages before the last, which has the LM
+        head, and to the first, which has the embedding, only when no other is left (vLLM,
+        ``distributed/utils.py``, ``get_pp_indices``).
+
+        >>> Parallelism(pp=4).stage_layers(61), Parallelism(pp=4).stage_layers(62)
+        ((15, 15, 16, 15), (15, 16, 16, 15))
+        """
+        each, over = divmod(layers, self.pp)
+        fuller = range(self.pp - 1 - over, self.pp - 1)
+        return tuple(each + (stage in fuller) for stage in range(self.pp))
+
     def rank_batch(self, batch: int) -> int:
         """Sequences of the data-parallel rank that has most, of ``batch`` in all."""
         return -(-batch // self.dp)

@@ -39,6 +39,9 @@ FormatName = Annotated[str, AfterValidator(_known)]
 TensorFormat = Annotated[str, AfterValidator(_computed)]
 """Name of a format that activations or cached keys and values may have."""
 
+SumFormat = Annotated[str, AfterValidator(_summed)]
+"""Name of a format that products are summed in."""
+
 
 class Precision(Spec):
     """Formats of weights, activations, KV cache, and of the sums inside a product."""
@@ -46,7 +49,9 @@ class Precision(Spec):
     weights: FormatName = "fp16"
     activations: TensorFormat = "fp16"
     kv: TensorFormat = "fp16"
-    accumulate: Annotated[str, AfterValidator(_summed)] = "fp32"
+    accumulate: SumFormat = "fp32"
+    """Sums inside a product: accumulators in SRAM, partial sums, and the rate of units that
+    sum in another format at another rate."""
     kv_rotary: TensorFormat | None = None
     """Rotary part of a cached MLA row; as ``kv`` unless given."""
     kv_indexer: TensorFormat | None = None

@@ -5,7 +5,7 @@ The chip is small and its numbers round, so each time is a sum that is written o
 
 from __future__ import annotations
 
-from math import hypot
+from math import hypot, prod
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from chipsim.kernels.gemm import (
     array_passes,
     evaluate,
 )
+from chipsim.network import group_sides
 from chipsim.ops.operators import (
     Activation,
     AllGather,
@@ -46,6 +47,7 @@ def chip(
     memory: float = MEMORY,
     l2: float | None = 512.0,
     topology: str = "fully-connected",
+    more: dict[str, Any] | None = None,
     array: tuple[int, int] = (16, 16),
 ) -> Chip:
     """4 cores of 2 lanes at 1 GHz."""
@@ -71,7 +73,7 @@ def chip(
             "header": 16.0,
             "payload": 256.0,
         },
-        machine={"chips": 8, "topology": topology},
+        machine={"chips": 8, "topology": topology} | (more or {}),
         execution="ideal",
     )
 
@@ -117,10 +119,47 @@ def test_a_gather_takes_half_the_steps_of_an_all_reduce() -> None:
 def test_the_topology_of_a_machine_names_the_algorithm() -> None:
     reduce = AllReduce("reduce", 1e6, 8)
     found = [
-        PerformanceModel(chip(topology=topology)).estimate(reduce).mapping["algorithm"]
-        for topology in ("ring", "fully-connected")
+        PerformanceModel(chip(topology=topology, more=more))
+        .estimate(reduce)
+        .mapping["algorithm"]
+        for topology, more in (
+            ("ring", {}),
+            ("fully-connected", {}),
+            ("switch", {}),
+            ("switch", {"in_network_reduction": True}),
+            ("torus", {"sides": (2, 4)}),
+        )
     ]
-    assert found == ["ring", "direct"]
+    assert found == ["ring", "direct", "direct", "in the switch", "ring per dimension"]
+
+
+def test_a_switch_is_all_links_to_any_pattern() -> None:
+    for operator in (AllReduce("x", 1e6, 8), AllGather("x", 1e6, 8)):
+        assert seconds(operator, chip(topology="switch")) == seconds(operator, chip())
+    adding = chip(topology="switch", more={"in_network_reduction": True})
+    found = PerformanceModel(adding).estimate(AllReduce("x", SHARE * 8, 8))
+    assert found.latency_s == about(2e-6 + 8 * WIRE / LINKS)
+    assert found.lower_bound_s == about(8 * SHARE / LINKS)
+
+
+@pytest.mark.parametrize(
+    ("sides", "chips", "stride", "expected"),
+    [
+        ((4, 4, 4), 64, 1, (4, 4, 4)),
+        ((4, 4, 4), 8, 1, (4, 2, 1)),
+        ((4, 4, 4), 4, 4, (1, 4, 1)),
+        ((4, 4, 4), 4, 16, (1, 1, 4)),
+        ((4, 4, 4), 8, 2, (2, 4, 1)),
+        ((8, 2), 2, 8, (1, 2, 1)),
+        ((4, 4, 4), 5, 1, (5, 1, 1)),
+    ],
+)
+def test_a_group_of_ranks_lies_along_the_sides(
+    sides: tuple[int, ...], chips: int, stride: int, expected: tuple[int, ...]
+) -> None:
+    machine = {"chips": prod(sides), "sides": sides}
+    on = chip(topology="torus", more=machine)
+    assert group_sides(on, chips, stride) == (*expected, len(sides))
 
 
 # ------------------------------------------------------------- vector operators

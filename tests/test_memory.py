@@ -196,6 +196,16 @@ def test_stages_hold_their_layers() -> None:
     assert mixed.state_bytes_per_sequence == HYBRID_STATE
 
 
+def test_the_fullest_of_uneven_stages_decides() -> None:
+    """80 layers in 3 stages, 27, 27 and 26: the first holds most weights, two most rows."""
+    plan = memory_plan(chip(80), LLAMA2_70B, Parallelism(pp=3), FP16)
+    layer, table = LLAMA2_70B.layer_parameters, 32000 * 8192
+    weights = [stage.weights_bytes / 2 for stage in plan.stages]
+    assert weights == [27 * layer + table, 27 * layer, 26 * layer + table + 8192]
+    assert plan.kv_bytes_per_token == 327_680 * 27 / 80
+    assert plan.weights_bytes_per_chip == 2 * (27 * layer + table)
+
+
 HYBRID_STATE = 16 * 128 * 128 * 4 + 3 * 3 * 2048 * 2
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chipsim.chip import Chip
 from chipsim.errors import InfeasibleError
 from chipsim.importers.chip_yaml import to_yaml
-from chipsim.ops.graph import Phase
+from chipsim.ops.graph import SPARSE, Phase, phase_graph
 from chipsim.phases import PhaseModel, estimate
 
 if TYPE_CHECKING:
@@ -44,6 +44,44 @@ def test_a_phase_is_the_sum_of_its_operators() -> None:
     assert frame["share"].sum() == pytest.approx(1.0)
     assert set(frame["count"]) == {1, 70}
     assert step.bound == "memory"
+
+
+def test_sparse_attention_prefills_in_the_faster_form() -> None:
+    """Expanded while few pairs are masked, absorbed beyond; both summed up here by hand."""
+    model = PhaseModel("h200-sxm", "deepseek-v3.2", "tp=8,ep=8", precision="fp8")
+    forms: dict[bool, str] = {}
+    for prompt in (100, 2048, 8192, 65536):
+        phase = Phase.prefill(1, prompt)
+        summed = {
+            form: sum(
+                row.latency_s
+                for row in model.performance.rows(
+                    phase_graph(
+                        model.model, phase, model.plan, sparse=form,
+                        precision=model.precision_of(phase), vector_format="fp16",
+                    )
+                )
+            )
+            for form in SPARSE
+        }  # fmt: skip
+        found = model.estimate(phase)
+        best = min(summed, key=lambda form: summed[form])
+        expanded = any(row.name.endswith("latent_up") for row in found.rows)
+        assert expanded == (best == "expanded")
+        forms[expanded] = best
+    assert forms == {True: "expanded", False: "absorbed"}
+
+
+def test_a_longer_prompt_of_sparse_attention_is_never_faster() -> None:
+    """Over the length from which the absorbed form is the faster one."""
+    model = PhaseModel(
+        "h200-sxm", "deepseek-v3.2", "tp=8,ep=8", precision="fp8", check_memory=False
+    )
+    for lengths in (range(2000, 2100, 7), range(16_000, 40_000, 1500)):
+        seconds = [model.estimate(Phase.prefill(1, n)).latency_s for n in lengths]
+        assert seconds == sorted(seconds)
+    prefixed = [model.estimate(Phase.prefill(1, 64, n)).latency_s for n in range(0, 9000, 500)]
+    assert prefixed == sorted(prefixed)
 
 
 def test_layers_only_leaves_embedding_and_head_out() -> None:

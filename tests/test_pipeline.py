@@ -75,6 +75,34 @@ def test_stages_as_a_schedule_has_them(
     assert decode.bubble == pytest.approx(1 - busy, abs=1e-9)
 
 
+@given(st.floats(0.1, 9), st.floats(0.1, 9), st.integers(1, 9), st.floats(0, 2))
+def test_uneven_stages_as_a_schedule_has_them(
+    near: float, full: float, batch: int, head: float
+) -> None:
+    """8 layers over 3 stages: 3 near, 3 full, 2 full and the head; the slowest one decides."""
+    rows = [row("near.a", near, 3), row("full.a", full, 5), row("lm_head", head)]
+    plan = Parallelism(pp=3)
+    stages = stage_seconds(MIXED, plan, rows)
+    assert stages == pytest.approx([3 * near, 3 * full, 2 * full + head])
+    prefill = pipeline(MIXED, plan, Phase.prefill(batch, 64), rows)
+    assert prefill.stage_s == max(stages)
+    (once,) = played(stages, prefill.parts, rounds=1)
+    assert prefill.latency_s == pytest.approx(once)
+    decode = pipeline(MIXED, plan, Phase.decode(batch, 64), rows)
+    ends = played(stages, decode.parts, rounds=40)
+    assert decode.latency_s == pytest.approx((ends[-1] - ends[-21]) / 20, rel=1e-6)
+
+
+def test_an_estimate_says_what_its_stages_hold() -> None:
+    step = estimate(
+        "h200-sxm", "deepseek-v3", Phase.decode(64, 1024), "tp=8,ep=8,pp=3", precision="fp8"
+    )
+    assert step.stage_layers == (20, 21, 20)
+    assert step.stage_s < step.latency_s
+    one = estimate("spad-h100", "llama-3.1-8b", Phase.decode(1, 512))
+    assert one.stage_layers == (32,)
+
+
 def test_one_stage_is_the_sum() -> None:
     rows = [row("a", 2.0, 3), row("lm_head", 1.0)]
     assert pipeline(SMALL, Parallelism(tp=8), Phase.decode(8, 64), rows) == (1, 7.0, 7.0, 0.0)

@@ -16,8 +16,11 @@ from chipsim.cli.options import (
     Out,
     PhaseKind,
     Plan,
+    Price,
+    Prices,
     Prompt,
     Tp,
+    read_book,
     read_phase,
     read_plan,
 )
@@ -61,16 +64,22 @@ def compare(
     plan: Plan = None,
     formats: Formats = "fp16",
     layers_only: LayersOnly = False,
+    prices: Prices = "spad-2025",
+    price: Price = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Two runs operator by operator, and why they differ."""
+    """Two runs operator by operator, why they differ, and what they cost and draw."""
     if out is not None and Path(out).suffix not in ENDINGS:
         raise ConfigError("--out", "", Path(out).name, f"a name ending in {', '.join(ENDINGS)}")
     asked = read_phase(phase, batch, prompt, context)
     split = read_plan(tp, plan)
     chip_a, block_a = _side(a, chip, execution_a)
     if _is_run(b):
+        if price:
+            raise ConfigError(
+                "--price", "", price[0], "two chips or blocks: a run has no price"
+            )
         from chipsim.validation.against import compare_reference
 
         found = compare_reference(b, chip_a, model, asked, split.tp, block_a)
@@ -81,7 +90,7 @@ def compare(
         chip_b, block_b = _side(b, chip, execution_b)
         found = compare_phases(
             model, asked, split, chip_a, block_a, chip_b, block_b,
-            precision=formats, layers_only=layers_only,
+            precision=formats, layers_only=layers_only, prices=read_book(prices, price),
         )  # fmt: skip
         about = _about(model, asked, split, "layers only" if layers_only else "")
         about = f"{about} · {_blocks(chip_a, block_a, chip_b, block_b)}"
@@ -155,7 +164,9 @@ def _print(found: Comparison, about: str, *, as_json: bool) -> None:
 
         emit(compare_record(found, about))
         return
+    from chipsim.present.cost import compare_lines
     from chipsim.present.headline import compare_headline
     from chipsim.present.tables import compare_table, footer_line, heading
 
     show(heading(compare_headline(found)), footer_line(about), compare_table(found))
+    show(*map(footer_line, compare_lines(found)))

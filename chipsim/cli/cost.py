@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chipsim.cli.options import AsJson, Prices
+from chipsim.cli.options import AsJson, Price, Prices, read_book
 from chipsim.cli.output import emit, show
 from chipsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
+    from chipsim.cost.prices import PriceBook
 
 
 def cost(
     chip: Annotated[str, typer.Argument(metavar="CHIP", help="A name or a YAML file.")],
     prices: Prices = "spad-2025",
+    price: Price = None,
     force: Annotated[
         bool,
         typer.Option("--force", help="Add up manufacturing and street prices all the same."),
@@ -49,12 +51,13 @@ def cost(
     from chipsim.present.tables import footer_line
 
     described = Chip.load(chip)
-    priced = chip_cost(described, prices, mixed=force, volume=volume)
+    book = read_book(prices, price)
+    priced = chip_cost(described, book, mixed=force, volume=volume)
     model = EnergyModel(described)
     record, tables = cost_record(priced, model), cost_tables(priced, model)
     if versus is not None:
         record["break_even"] = _break_even(
-            described, versus, prices, replaces, design_cost, mixed=force
+            described, versus, book, replaces, design_cost, mixed=force
         )
         tables.append(footer_line(break_even_line(record["break_even"])))
     elif design_cost is not None:
@@ -68,25 +71,24 @@ def cost(
 def _break_even(
     chip: Chip,
     versus: str,
-    prices: str,
+    book: PriceBook,
     replaces: float,
     design_cost: float | None,
     *,
     mixed: bool,
 ) -> dict[str, Any]:
-    from chipsim.cost import PriceBook, Range, break_even, chip_cost
+    from chipsim.cost import Range, break_even, chip_cost
     from chipsim.cost.ranges import ZERO
     from chipsim.ops.checks import positive
     from chipsim.present.cost import break_even_record
 
-    second, first = (chip_cost(each, prices, mixed=mixed) for each in (chip, versus))
+    second, first = (chip_cost(each, book, mixed=mixed) for each in (chip, versus))
     if design_cost is not None:
         design = Range.of(positive("--design-cost", "", design_cost))
     elif not second.dies:
         allowed = f"a figure: {second.prices} prices the whole {second.chip}"
         raise ConfigError("--design-cost", "", None, allowed)
     else:
-        book = PriceBook.load(prices)
         design = sum((book.design_price(die.process).total for die in second.dies), ZERO)
     found = break_even(second, first, design, replaces)
     return break_even_record(second.chip, first.chip, found)

@@ -19,9 +19,11 @@ from chipsim.cli.options import (
     Out,
     PhaseKind,
     Plan,
+    Price,
     Prices,
     Prompt,
     Tp,
+    read_book,
     read_phase,
     read_plan,
 )
@@ -81,6 +83,7 @@ def cuts(
     execution: Blocks = None,
     layers_only: LayersOnly = False,
     prices: Prices = "spad-2025",
+    price: Price = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -102,7 +105,7 @@ def cuts(
         "layers_only": layers_only,
         "batch": kind,
         "itl_s": None if itl is None else _time(itl),
-        "prices": prices,
+        "prices": read_book(prices, price),
     }
     runs = []
     blocks: list[str | None] = [*execution] if execution else [None]

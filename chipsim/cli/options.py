@@ -9,6 +9,7 @@ import typer
 from chipsim.errors import ChipsimError, ConfigError
 
 if TYPE_CHECKING:
+    from chipsim.cost.prices import PriceBook
     from chipsim.ops.loads import ExpertLoad
     from chipsim.ops.model import ModelSpec
     from chipsim.ops.parallelism import Parallelism
@@ -75,9 +76,20 @@ Prices = Annotated[
     str,
     typer.Option("--prices", metavar="BOOK", help="Price book: its name or a YAML file."),
 ]
+Price = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price",
+        metavar="WHAT=AMOUNT",
+        help="A price of your own in place of the book's: memory.GDDR6X=3 (USD/GiB), "
+        "wafers.4nm=18000, chips.mi210='5000 to 6000 USD'; several are allowed.",
+    ),
+]
 PowerCap = Annotated[
     str | None,
-    typer.Option("--power-cap", metavar="W", help="Most power of the chip: 450, or 450 W."),
+    typer.Option(
+        "--power-cap", metavar="W|tdp", help="Most power of the chip: 450, 450 W, or its TDP."
+    ),
 ]
 PhaseKind = Annotated[
     str, typer.Option("--phase", metavar="prefill|decode", help="Phase of serving.")
@@ -89,6 +101,22 @@ Context = Annotated[
     int | None,
     typer.Option("--context", metavar="N", help="Tokens attended to (decode)."),
 ]
+
+
+def read_book(prices: str, given: list[str] | None) -> PriceBook:
+    """The book of ``--prices`` with the amounts of ``--price``."""
+    from chipsim.cost.given import given_prices
+
+    return given_prices(prices, given or [])
+
+
+def read_cap(text: str | None, chip: str) -> float | None:
+    """The watts of ``--power-cap``; ``tdp`` is that of the chip."""
+    if text is None or text.lower() != "tdp":
+        return read_power(text)
+    from chipsim.cost.power import power
+
+    return power(chip).tdp_w
 
 
 def read_power(text: str | None) -> float | None:

@@ -19,7 +19,10 @@ from chipsim.cli.options import (
     ModelName,
     Out,
     PhaseKind,
+    Price,
+    Prices,
     Prompt,
+    read_book,
     read_load,
     read_phase,
 )
@@ -53,6 +56,8 @@ def plans(
         int, typer.Option("--top", metavar="N", help="Plans that the table shows.", min=1)
     ] = 20,
     layers_only: LayersOnly = False,
+    prices: Prices = "spad-2025",
+    price: Price = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -74,6 +79,7 @@ def plans(
         load=read_load(load),
         layers_only=layers_only,
         memory_share=share,
+        prices=read_book(prices, price),
     )
     if out is not None:
         from chipsim.explore.store import save
@@ -89,6 +95,7 @@ def plans(
 
 
 def _show(found: PlanSearch, top: int) -> None:
+    from chipsim.present.cost import plans_money
     from chipsim.present.plans import plans_table, plans_title
     from chipsim.present.provenance import footer
     from chipsim.present.tables import footer_line, heading
@@ -97,4 +104,5 @@ def _show(found: PlanSearch, top: int) -> None:
     show(heading(plans_title(found)), plans_table(found, top))
     if len(found.plans) > top:
         show(footer_line(f"{len(found.plans) - top} more: --top N, --json or --out FILE"))
+    show(footer_line(plans_money(found)))
     show(footer_line(footer(performance.chip.name, performance.execution)))

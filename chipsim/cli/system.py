@@ -12,9 +12,11 @@ from chipsim.cli.options import (
     ExecutionName,
     MaybeFormats,
     Plan,
+    Price,
     Prices,
     Prompt,
     Tp,
+    read_book,
     read_phase,
     read_plan,
 )
@@ -23,6 +25,7 @@ from chipsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
+    from chipsim.cost.prices import PriceBook
     from chipsim.cost.system import SystemCost
     from chipsim.estimates import PhaseEstimate
 
@@ -37,6 +40,7 @@ def system(
         bool, typer.Option("--rent", help="As many rented chips, at the book's hourly price.")
     ] = False,
     prices: Prices = "spad-2025",
+    price: Price = None,
     force: Annotated[
         bool, typer.Option("--force", help="Add up prices of different bases all the same.")
     ] = False,
@@ -79,11 +83,12 @@ def system(
         split = read_plan(tp, plan)
         chips = split.chips
         step = estimate(described, model, asked, split, execution=execution, precision=formats)
-    found = _system(described, step, host, machines, prices, rent=rent, mixed=force)
+    book = read_book(prices, price)
+    found = _system(described, step, host, machines, book, rent=rent, mixed=force)
     tokens = token_price(found, step, chips) if step is not None else None
     per_usd = goodput_per_usd(found, goodput) if goodput is not None else None
     record = system_record(described.name, found, tokens, phase, per_usd)
-    record |= {"host": None if rent else host, "prices": prices}
+    record |= {"host": None if rent else host, "prices": book.name}
     if as_json:
         emit(record)
     else:
@@ -95,7 +100,7 @@ def _system(
     step: PhaseEstimate | None,
     host: str,
     machines: int,
-    prices: str,
+    book: PriceBook,
     **asked: Any,
 ) -> SystemCost:
     from chipsim.cost.chip_cost import chip_cost
@@ -106,8 +111,8 @@ def _system(
     around = Host.load(host)
     count = whole("system", "machines", machines)
     if asked["rent"]:
-        return rental_cost(chip.name, prices, around.chips * count)
+        return rental_cost(chip, book, around.chips * count)
     drawn = EnergyModel(chip)
-    watts = drawn.phase(step).power_w if step else chip.tdp or drawn.power.tdp_w
-    priced = chip_cost(chip, prices, mixed=asked["mixed"])
+    watts = drawn.phase(step).power_w if step else drawn.power.tdp_w
+    priced = chip_cost(chip, book, mixed=asked["mixed"])
     return system_cost(priced, watts, around, count, mixed=asked["mixed"])

@@ -2,7 +2,17 @@
 
 from chipsim.cost.chip_cost import Cost, chip_cost
 from chipsim.cost.design import BreakEven, break_even
+from chipsim.cost.instance import InstanceCost, instance_cost
 from chipsim.cost.prices import PriceBook
 from chipsim.cost.ranges import Range
 
-__all__ = ["BreakEven", "Cost", "PriceBook", "Range", "break_even", "chip_cost"]
+__all__ = [
+    "BreakEven",
+    "Cost",
+    "InstanceCost",
+    "PriceBook",
+    "Range",
+    "break_even",
+    "chip_cost",
+    "instance_cost",
+]

@@ -21,6 +21,7 @@ from chipsim.performance import PerformanceModel
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
+    from chipsim.cost.power import Power
     from chipsim.estimates import Estimate, PhaseEstimate
     from chipsim.execution import Execution
     from chipsim.ops.operators import Operator
@@ -113,6 +114,13 @@ class CappedModel(PerformanceModel):
         if known is None:
             known = self._solved[key] = self._solve(key)
         return known
+
+    @property
+    def power(self) -> Power:
+        """TDP at most the cap, and idle power."""
+        full = self.energy.power
+        share = min(1.0, self.cap_w / full.tdp_w)
+        return replace(full, parts={name: share * watts for name, watts in full.parts.items()})
 
     def operator(self, estimate: Estimate) -> Energy:
         """Joules of one run of an operator that this model estimated."""

@@ -5,16 +5,16 @@ chip -> blocks -> die area -> dies on a wafer -> yield -> dollars; + memory + pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from chipsim.arch_configs import names
+from chipsim.cost.costs import Cost
 from chipsim.cost.dies import Silicon, die_costs, edge_dies, silicon
-from chipsim.cost.edge import Edge, check_edge, edge
+from chipsim.cost.edge import check_edge
 from chipsim.cost.memory import MemoryParts, memory_parts
 from chipsim.cost.prices import Basis, PriceBook, book_of, one_basis
 from chipsim.cost.ranges import ZERO, Range
-from chipsim.errors import ChipsimError, ConfigError
+from chipsim.cost.whole import listed, whole_cost
+from chipsim.errors import ConfigError
 from chipsim.ops.checks import positive
 
 if TYPE_CHECKING:
@@ -22,147 +22,7 @@ if TYPE_CHECKING:
     from chipsim.cost.die import DieCost
     from chipsim.cost.prices import PackageItem
 
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of one chip, US dollars; each part a range.
-
-    Attributes
-    ----------
-    chip, prices, date, basis : str
-        Chip and price book by name, and the book's date and basis.
-    dies : tuple of DieCost
-        Kinds of die of the chip.
-    blocks : dict
-        Modelled area by block, mm2; empty where the chip's blocks are not described.
-    die, memory, packaging, design : Range
-        Parts of the total; zero where the book does not price them.
-    packaging_items : dict
-        Parts of ``packaging``.
-    stated_area_mm2, modelled_area_mm2 : float or None
-        All dies together, as the chip states it and as its blocks add up to.
-    modelled : Range or None
-        Cost of the dies at the modelled area, beside a stated one.
-    counterfactual : str
-        Why no such chip can be built of whole memory packages; else empty.
-    memory_packages : float or None
-        Stacks, devices or DIMMs of the capacity; None where the technology is not known.
-    edge : Edge or None
-        Die edge and what takes it; None where area or technology are not known.
-    volume : float or None
-        Chips that share ``design``; None: it is left out.
-    notes : tuple of str
-        What else a reader must know.
-    """
-
-    chip: str
-    prices: str
-    date: str
-    basis: str
-    dies: tuple[DieCost, ...]
-    die: Range
-    memory: Range
-    packaging: Range
-    total: Range
-    packaging_items: dict[str, Range] = field(default_factory=dict)
-    blocks: dict[str, float] = field(default_factory=dict)
-    stated_area_mm2: float | None = None
-    modelled_area_mm2: float | None = None
-    modelled: Range | None = None
-    design: Range = ZERO
-    counterfactual: str = ""
-    memory_packages: float | None = None
-    edge: Edge | None = None
-    volume: float | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def die_area_mm2(self) -> float:
-        """All dies together, as they are paid for; 0 where it is not known.
-
-        Of a chip that is priced as a whole: the stated area, or the modelled one.
-        """
-        if not self.dies:
-            return self.stated_area_mm2 or self.modelled_area_mm2 or 0.0
-        return sum(die.area_mm2 * die.count for die in self.dies)
-
-    @property
-    def gross_dies(self) -> float:
-        """Dies on a wafer, of the largest kind; 0 without priced dies."""
-        return max(self.dies, key=lambda die: die.area_mm2).gross_dies if self.dies else 0.0
-
-    @property
-    def yield_(self) -> float:
-        """Share of good dies, of the largest kind; 1 without priced dies."""
-        return max(self.dies, key=lambda die: die.area_mm2).yield_ if self.dies else 1.0
-
-    @property
-    def die_cost_usd(self) -> float:
-        """Good dies of one chip, the middle of the range."""
-        return self.die.mid
-
-    @property
-    def memory_cost_usd(self) -> float:
-        """Memory of one chip, the middle of the range."""
-        return self.memory.mid
-
-    @property
-    def packaging_cost_usd(self) -> float:
-        """Packaging, test and assembly of one chip, the middle of the range."""
-        return self.packaging.mid
-
-    @property
-    def total_usd(self) -> float:
-        """One chip, the middle of the range."""
-        return self.total.mid
-
-    def record(self) -> dict[str, Any]:
-        """The cost as plain values, units in the names."""
-        ranges = {"die": self.die, "memory": self.memory, "packaging": self.packaging}
-        return {
-            "chip": self.chip,
-            "prices": self.prices,
-            "date": self.date,
-            "basis": self.basis,
-            "die_area_mm2": self.die_area_mm2 or None,
-            "blocks": dict(self.blocks),
-            "gross_dies": self.gross_dies,
-            "yield": self.yield_,
-            **{f"{name}_cost_usd": part.mid for name, part in ranges.items()},
-            **{
-                f"{name}_cost_{end}_usd": getattr(part, end)
-                for name, part in ranges.items()
-                for end in ("low", "high")
-            },
-            "design_cost_usd": self.design.mid,
-            "design_cost_low_usd": self.design.low,
-            "design_cost_high_usd": self.design.high,
-            "total_usd": self.total.mid,
-            "total_low_usd": self.total.low,
-            "total_high_usd": self.total.high,
-            "packaging_items_usd": {n: part.mid for n, part in self.packaging_items.items()},
-            "dies": [_die_record(die) for die in self.dies],
-            "stated_area_mm2": self.stated_area_mm2,
-            "modelled_area_mm2": self.modelled_area_mm2,
-            "modelled_die_cost_usd": self.modelled.mid if self.modelled else None,
-            "memory_packages": self.memory_packages,
-            "edge_mm": self.edge.used_mm if self.edge else None,
-            "edge_available_mm": self.edge.perimeter_mm if self.edge else None,
-            "counterfactual": self.counterfactual,
-            "notes": list(self.notes),
-        }
-
-
-def _die_record(die: DieCost) -> dict[str, Any]:
-    return {
-        "name": die.name,
-        "count": die.count,
-        "area_mm2": die.area_mm2,
-        "process": die.process,
-        "gross_dies": die.gross_dies,
-        "yield": die.yield_,
-        "cost_usd": die.cost.mid,
-    }
+__all__ = ["Cost", "chip_cost"]
 
 
 def chip_cost(
@@ -208,11 +68,18 @@ def chip_cost(
     if volume is not None:
         volume = positive("cost", "volume", volume)
     chip = Chip.load(chip) if isinstance(chip, str) else chip
-    listed = book.chips.get(chip.name)
-    if listed is not None and listed.price is not None:
-        return _bought(chip, base or chip, book, listed.price, volume)
+    bought = listed(chip, base, book)
+    if bought is not None and bought.entry.price is not None:
+        return whole_cost(chip, bought, book, volume)
     if not book.wafers:
         book.chip_price(chip.name)
+    return _of_parts(chip, base, book, volume, mixed=mixed)
+
+
+def _of_parts(
+    chip: Chip, base: Chip | None, book: PriceBook, volume: float | None, *, mixed: bool
+) -> Cost:
+    """Dies, memory, packaging and a share of the design."""
     found, memory = silicon(chip, base), memory_parts(chip, base)
     dies = die_costs(chip, book, found, found.area_mm2)
     perimeter = check_edge(chip, *edge_dies(chip, found.area_mm2), base)
@@ -242,65 +109,8 @@ def chip_cost(
         memory_packages=memory.packages,
         edge=perimeter,
         volume=volume,
-        notes=_notes(chip, base, basis),
+        notes=(*_notes(chip, base, basis), *_unpackaged(book, memory)),
     )
-
-
-def _bought(
-    chip: Chip, base: Chip, book: PriceBook, price: Range, volume: float | None
-) -> Cost:
-    """A chip that the book prices as a whole: it must be the one that the name stands for."""
-    from chipsim.chip import Chip
-
-    whole = Chip.load(chip.name) if chip.name in names("chips") else base
-    changed = [name for name in BUILT if getattr(chip, name) != getattr(whole, name)]
-    if changed:
-        kind = "a cut chip" if base != chip else "a chip with other"
-        allowed = f"the uncut {chip.name}: {book.name} prices whole chips"
-        got = (
-            f"{kind}: {', '.join(changed)}" if base != chip else f"{kind} {', '.join(changed)}"
-        )
-        raise ConfigError(chip.name, "prices", got, allowed)
-    stated, blocks, memory = _described(chip)
-    modelled = sum(blocks.values()) if blocks else None
-    return Cost(
-        chip.name,
-        book.name,
-        book.date,
-        book.basis,
-        (),
-        ZERO,
-        ZERO,
-        ZERO,
-        price,
-        blocks=blocks,
-        stated_area_mm2=stated,
-        modelled_area_mm2=modelled,
-        memory_packages=memory.packages if memory else None,
-        edge=_edge(chip, stated or modelled),
-        volume=volume,
-        notes=("the price of a whole chip: parts are not itemised",),
-    )
-
-
-BUILT = ("cores", "core", "clock", "l2", "memory", "link", "process", "die_area", "floorplan")
-"""What makes a chip another one, whatever its name."""
-
-
-def _described(chip: Chip) -> tuple[float | None, dict[str, float], MemoryParts | None]:
-    """Stated area, blocks and memory of a chip, as far as they are known."""
-    try:
-        found = silicon(chip)
-        return found.stated_mm2, found.blocks, memory_parts(chip)
-    except ChipsimError:
-        return chip.die_area, {}, None
-
-
-def _edge(chip: Chip, area_mm2: float | None) -> Edge | None:
-    try:
-        return edge(chip, *edge_dies(chip, area_mm2)) if area_mm2 else None
-    except ChipsimError:
-        return None
 
 
 def _together(dies: tuple[DieCost, ...]) -> Range:
@@ -324,7 +134,8 @@ def _packaging(
         + item.per_memory_package * memory.packages
         for item in _items(book, memory)
     }
-    if book.assembly_yield < 1.0:
+    technology = memory.technology.technology
+    if book.assembly_yield < 1.0 and technology in (book.assembly_memory or (technology,)):
         lost = 1.0 / book.assembly_yield - 1.0
         items["assembly loss"] = (inside + sum(items.values(), ZERO)) * lost
     return items
@@ -333,6 +144,16 @@ def _packaging(
 def _items(book: PriceBook, memory: MemoryParts) -> list[PackageItem]:
     technology = memory.technology.technology
     return [item for item in book.packaging if not item.memory or technology in item.memory]
+
+
+def _unpackaged(book: PriceBook, memory: MemoryParts) -> tuple[str, ...]:
+    """Says so where a book prices the packaging of other memory alone."""
+    special = [item for item in book.packaging if item.memory]
+    technology = memory.technology.technology
+    if not special or any(technology in item.memory for item in special):
+        return ()
+    names = ", ".join(item.name for item in special)
+    return (f"{book.name}: {names} is not of a chip with {technology}, none is counted",)
 
 
 def _bases(book: PriceBook, memory: MemoryParts, of_memory: Basis | None) -> set[Basis]:

@@ -178,11 +178,22 @@ class EnergyModel:
 
 
 def phase_energy(estimate: PhaseEstimate, of: Callable[[Estimate], Energy]) -> Energy:
-    """Joules of a phase from those of one run of each operator."""
+    """Joules of a phase on one chip, from those of one run of each operator.
+
+    With pipeline stages the operators are those of one part on its way through all stages,
+    and a stage works for all parts: each chip does (1 - bubble) x step / way of their work,
+    and idles for the whole step.
+    """
     total = dict.fromkeys(PARTS, 0.0)
     for row in estimate.rows:
         for name, joules in of(row.estimate).parts.items():
             total[name] += row.count * joules
+    way = sum(row.latency_s for row in estimate.rows)
+    if way > 0.0:
+        steps = estimate.latency_s / way
+        working = (1.0 - estimate.bubble) * steps
+        shares = {name: steps if name == "idle" else working for name in PARTS}
+        total = {name: joules * shares[name] for name, joules in total.items()}
     return Energy(estimate.latency_s, total)
 
 

@@ -102,6 +102,11 @@ def _library() -> dict[str, MemoryTechnology]:
     return {technology.technology: technology for technology in found}
 
 
+def technologies() -> list[str]:
+    """Memory technologies that are described, as chips write them."""
+    return list(_library())
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryParts:
     """The memory of a chip, in packages.

@@ -6,6 +6,7 @@ buyer pays; `rental`: per hour. Prices of two bases do not add up to anything.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
@@ -17,6 +18,18 @@ from chipsim.spec import Spec
 from chipsim.units import Defects, Millimetres
 
 Entry = TypeVar("Entry")
+
+
+class UnpricedError(UnknownNameError):
+    """A book has no price of a thing; the message says how to give one."""
+
+    def __init__(self, kind: str, name: str, book: str, known: Iterable[str]) -> None:
+        super().__init__(f"{kind} in price book {book}", name, known)
+        self.args = (
+            f"{self.args[0]}; or a price of your own: --price {kind}.{name}=AMOUNT, or a book",
+        )
+
+
 Basis = Literal["manufacturing", "street", "rental"]
 YieldModel = Literal["none", "fixed", "poisson", "murphy", "seeds", "negative-binomial"]
 
@@ -128,6 +141,9 @@ class PriceBook(Spec):
     """By process."""
     assembly_yield: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Chips that survive packaging; a lost one takes its dies and memory along."""
+    assembly_memory: tuple[str, ...] = ()
+    """Technologies that are packaged with the dies; memory on a board is not lost with them,
+    and neither is anything else. None: all."""
 
     @model_validator(mode="after")
     def _has_prices(self) -> Self:
@@ -160,8 +176,10 @@ class PriceBook(Spec):
         return _entry(self.wafers, process, f"process in price book {self.name}")
 
     def memory_price(self, technology: str) -> MemoryPrice:
-        """The price of a memory technology (`UnknownNameError`)."""
-        return _entry(self.memory, technology, f"memory in price book {self.name}")
+        """The price of a memory technology (`UnpricedError`)."""
+        if technology not in self.memory:
+            raise UnpricedError("memory", technology, self.name, self.memory)
+        return self.memory[technology]
 
     def chip_price(self, name: str) -> ChipPrice:
         """The price of a whole chip (`UnknownNameError`)."""
@@ -211,7 +229,7 @@ def one_basis(where: str, bases: set[Basis], mixed: bool = False) -> str:
     if len(bases) <= 1:
         return names
     if not mixed:
-        raise ConfigError(where, "basis", names, "one basis; to add them up, ask for mixed")
+        raise ConfigError(where, "basis", names, "one basis; or --force (mixed=True)")
     return f"mixed: {names}"
 
 

@@ -14,12 +14,14 @@ from pydantic import Field, model_validator
 from chipsim.arch_configs import load
 from chipsim.cost.prices import Basis, PriceBook, book_of, one_basis
 from chipsim.cost.ranges import ZERO, Money, Range
+from chipsim.cost.whole import hourly_price
 from chipsim.errors import ConfigError
 from chipsim.ops.checks import positive, whole
 from chipsim.spec import Spec
 from chipsim.units import EnergyPrice, Watts
 
 if TYPE_CHECKING:
+    from chipsim.chip import Chip
     from chipsim.cost.chip_cost import Cost
     from chipsim.estimates import PhaseEstimate
 
@@ -54,6 +56,14 @@ class Host(Spec):
         if self.basis == "rental":
             raise ValueError("a basis of things that are bought: manufacturing or street")
         return self
+
+    def spread(self, capital: Range) -> Range:
+        """Capital over its life, US dollars per hour."""
+        return capital * (1.0 / (self.years * HOURS_PER_YEAR))
+
+    def energy_price(self, power_w: float) -> Range:
+        """Electricity of machines that draw so much, the site's part included, USD per hour."""
+        return Range.of(power_w * self.pue * SECONDS_PER_HOUR * self.electricity)
 
     @classmethod
     def load(cls, name: str = "hgx-bom-2023") -> Host:
@@ -164,51 +174,64 @@ def system_cost(
     >>> round(machine.capital.mid), round(machine.per_hour.mid, 2)
     (40291, 2.2)
     """
-    host = Host.load(host) if isinstance(host, str) else host
+    host = host_of(host)
     machines = whole("system", "machines", machines)
     watts = positive("system", "chip_power_w", chip_power_w)
-    bought = _bases(chip.basis)
-    if "rental" in bought:
-        raise ConfigError(chip.prices, "basis", chip.basis, "a price of a chip that is bought")
-    kinds = {*bought, host.basis}
-    basis = one_basis(f"{chip.prices} and {host.name}", kinds, mixed or len(bought) > 1)
-    parts = {
-        "chips": chip.total * (host.chips * machines),
-        "host": host.host * machines,
-        "network": host.network * machines,
-    }
-    capital = parts["chips"] + parts["host"] + parts["network"]
+    basis = basis_of(chip, host, mixed)
+    parts = capital_parts(chip, host, host.chips * machines)
+    capital = sum(parts.values(), ZERO)
     power_w = machines * (host.chips * watts + host.power)
-    energy = power_w * host.pue * SECONDS_PER_HOUR * host.electricity
     return SystemCost(
         machines,
         host.chips * machines,
         capital,
         parts,
         power_w,
-        capital * (1.0 / (host.years * HOURS_PER_YEAR)),
-        Range.of(energy),
+        host.spread(capital),
+        host.energy_price(power_w),
         basis,
     )
 
 
-def rental_cost(chip: str, prices: PriceBook | str, chips: int) -> SystemCost:
+def host_of(host: Host | str) -> Host:
+    """A host, or the one of a name (`ConfigError`, `UnknownNameError`)."""
+    return Host.load(host) if isinstance(host, str) else host
+
+
+def basis_of(chip: Cost, host: Host, mixed: bool) -> str:
+    """The basis of chips and host together (`ConfigError` for rented chips, or two bases)."""
+    bought = _bases(chip.basis)
+    if "rental" in bought:
+        raise ConfigError(chip.prices, "basis", chip.basis, "a price of a chip that is bought")
+    kinds = {*bought, host.basis}
+    return one_basis(f"{chip.prices} and {host.name}", kinds, mixed or len(bought) > 1)
+
+
+def capital_parts(chip: Cost, host: Host, chips: int) -> dict[str, Range]:
+    """US dollars of so many chips with their share of a host and its network."""
+    machines = chips / host.chips
+    return {
+        "chips": chip.total * chips,
+        "host": host.host * machines,
+        "network": host.network * machines,
+    }
+
+
+def rental_cost(chip: Chip | str, prices: PriceBook | str, chips: int) -> SystemCost:
     """Rented chips: the rent covers host, network and electricity.
 
     Raises
     ------
     ConfigError, UnknownNameError
-        The book does not rent the chip.
+        The book does not rent the chip, or one of the same name that is built otherwise.
 
     Examples
     --------
     >>> rental_cost("h100-sxm", "street-2026", 8).per_hour
     Range(low=15.92, mid=23.6, high=40.0)
     """
-    book, chips = book_of(prices), whole("system", "chips", chips)
-    hourly = book.chip_price(chip).hourly
-    if hourly is None:
-        raise ConfigError(book.name, f"chips.{chip}.hourly", None, "a price per hour")
+    chips = whole("system", "chips", chips)
+    hourly = hourly_price(chip, book_of(prices))
     return SystemCost(0, chips, ZERO, {}, 0.0, hourly * chips, ZERO, "rental")
 
 

@@ -6,9 +6,10 @@ two estimates (or an estimate and another tool's seconds) -> rows -> steps of a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from chipsim.cost.prices import book_of
 from chipsim.errors import ConfigError, UnknownNameError
 from chipsim.estimates import OperatorRow, PhaseEstimate
 from chipsim.explore.reasons import PARTS, Side, why
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from chipsim.chip import Chip
+    from chipsim.cost.prices import PriceBook
     from chipsim.execution import Execution
+    from chipsim.explore.money import Money
     from chipsim.ops.model import ModelSpec
     from chipsim.ops.parallelism import Parallelism
     from chipsim.ops.phase import Phase
@@ -121,6 +124,9 @@ class Comparison:
         By operator where both runs have the same ones, else by group.
     by : str
         ``"operator"`` or ``"group"``.
+    setups, money : tuple
+        Of a and b: what was asked, and dollars, watts and joules of one chip; empty for
+        runs that are set beside another tool's.
     """
 
     name_a: str
@@ -128,6 +134,7 @@ class Comparison:
     rows: tuple[ComparisonRow, ...]
     by: Literal["operator", "group"]
     setups: tuple[Setup, ...] = field(default=(), repr=False)
+    money: tuple[Money, ...] = ()
 
     @property
     def total_a_s(self) -> float:
@@ -228,8 +235,14 @@ def compare_phases(
     precision: Precision | str | None = None,
     layers_only: bool = False,
     check_memory: bool = True,
+    prices: PriceBook | str = "spad-2025",
 ) -> Comparison:
     """Estimate a phase on two chips, or under two execution blocks, and compare.
+
+    Parameters
+    ----------
+    prices : PriceBook or str
+        What the chips cost; a chip that it does not price has no cost.
 
     Raises
     ------
@@ -244,6 +257,7 @@ def compare_phases(
     >>> both.rows[2].why
     'memory: 3.35 against 2.04 TB/s at the same bytes'
     """
+    book = book_of(prices)
     runs = [
         resolve(
             chip,
@@ -254,11 +268,13 @@ def compare_phases(
             precision=precision,
             layers_only=layers_only,
             check_memory=check_memory,
+            prices=book,
         )
         for chip, execution in ((chip_a, execution_a), (chip_b, execution_b))
     ]
-    found = compare(*(run.estimate() for run in runs))
-    return Comparison(found.name_a, found.name_b, found.rows, found.by, tuple(runs))
+    estimates = [run.estimate() for run in runs]
+    paid = [run.money(run.chip, made) for run, made in zip(runs, estimates, strict=True)]
+    return replace(compare(*estimates), setups=tuple(runs), money=tuple(paid))
 
 
 def _against(a: PhaseEstimate, b: Reference) -> Comparison:

@@ -37,7 +37,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Cut", "CutPoint", "CutsResult", "cuts", "parse_fractions", "parse_values"]
 
-NUMBERS = ("latency_s", "slowdown", "cost_usd", "tdp_w", "energy_j")
+NUMBERS = (
+    "latency_s",
+    "slowdown",
+    "cost_usd",
+    "tdp_w",
+    "energy_j",
+    "tokens_per_s_per_usd",
+    "energy_j_per_token",
+)
 """Columns that may lack a value."""
 
 Resources = Mapping[str, Sequence[float | str] | str] | Iterable[Cut]
@@ -202,6 +210,7 @@ class CutsResult:
             the chips of a plan together), ``relative_throughput, bound, limit`` (of a
             largest batch), ``reason`` (why there is no latency), ``cost_usd, tdp_w`` and
             ``energy_j`` (of the phase) of one chip (NaN where they are not known),
+            ``tokens_per_s_per_usd, energy_j_per_token`` (of all chips of the plan),
             ``counterfactual`` (why such a memory cannot be bought) and ``unpriced`` (why
             there is no cost or no TDP).
         """

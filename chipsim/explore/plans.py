@@ -9,7 +9,10 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from chipsim.cost.energies import Energies
+from chipsim.cost.prices import book_of
 from chipsim.errors import ConfigError, InfeasibleError
+from chipsim.explore.money import Pricing
 from chipsim.memory import memory_plan
 from chipsim.ops.checks import whole
 from chipsim.ops.parallelism import valid_plans
@@ -22,8 +25,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from chipsim.chip import Chip
+    from chipsim.cost.prices import PriceBook
     from chipsim.estimates import PhaseEstimate
     from chipsim.execution import Execution
+    from chipsim.explore.money import Money
     from chipsim.memory import MemoryPlan
     from chipsim.ops.loads import ExpertLoad
     from chipsim.ops.model import ModelSpec
@@ -77,6 +82,7 @@ class RankedPlan:
             "bound": self.estimate.bound,
             "exchange_share": self.exchange_share,
             "bubble": self.estimate.bubble,
+            "stage_layers": ",".join(map(str, self.estimate.stage_layers)),
             "fits": missing == 0.0,
             "shortfall_bytes": missing,
             "weights_bytes_per_chip": memory.weights_bytes_per_chip,
@@ -95,6 +101,8 @@ class PlanSearch:
         Chips of every plan.
     plans : tuple of RankedPlan
         Those that fit the memory by latency, then those that do not.
+    prices : PriceBook
+        What the chips cost.
     """
 
     model: PhaseModel
@@ -102,10 +110,23 @@ class PlanSearch:
     chips: int
     memory_share: float
     plans: tuple[RankedPlan, ...]
+    prices: PriceBook
+
+    @functools.cached_property
+    def pricing(self) -> Pricing:
+        """What one chip costs and draws, found when first asked."""
+        chip = self.model.performance.chip
+        return Pricing.of(chip, self.prices, Energies.load(), chip)
 
     def records(self) -> list[dict[str, Any]]:
         """One dict per plan, as `frame` has columns."""
-        return [{"rank": rank} | plan.record() for rank, plan in enumerate(self.plans, start=1)]
+        return [
+            {"rank": rank} | plan.record() | self._money(plan).record()
+            for rank, plan in enumerate(self.plans, start=1)
+        ]
+
+    def _money(self, plan: RankedPlan) -> Money:
+        return self.pricing.money(plan.estimate, self.chips)
 
     def frame(self) -> pd.DataFrame:
         """Plans as a table.
@@ -114,9 +135,13 @@ class PlanSearch:
         -------
         pandas.DataFrame
             ``rank, plan, tp, pp, ep, dp, cp, dcp, latency_s``, ``tokens_per_s`` (all chips),
-            ``tokens_per_s_per_chip, bound, exchange_share, bubble, fits``,
+            ``tokens_per_s_per_chip, bound, exchange_share, bubble``, ``stage_layers`` (of each
+            pipeline stage, commas between), ``fits``,
             ``shortfall_bytes`` (of the fullest chip), ``weights_bytes_per_chip,
-            kv_bytes_per_token`` and ``largest_batch`` (at the phase's context).
+            kv_bytes_per_token``, ``largest_batch`` (at the phase's context), ``cost_usd,
+            tdp_w, energy_j`` (of one chip; all chips cost and draw as many times as much),
+            ``tokens_per_s_per_usd, energy_j_per_token`` (of all chips), ``counterfactual,
+            unpriced``.
         """
         import pandas as pd
 
@@ -136,6 +161,7 @@ class PlanSearch:
             "chips": self.chips,
             "memory_share": self.memory_share,
             "layers_only": self.model.layers_only,
+            "prices": self.prices.model_dump(by_alias=True),
         }
 
 
@@ -150,6 +176,7 @@ def search_plans(
     load: ExpertLoad | str | None = None,
     layers_only: bool = False,
     memory_share: float = 0.9,
+    prices: PriceBook | str = "spad-2025",
 ) -> PlanSearch:
     """Estimate a phase under every plan of a number of chips.
 
@@ -163,6 +190,8 @@ def search_plans(
         Its sequences are those of all chips together, so every plan does the same work.
     memory_share : float
         Part of the memory for weights and KV.
+    prices : PriceBook or str
+        What the chips cost; a chip that it does not price has no cost.
 
     Raises
     ------
@@ -174,6 +203,7 @@ def search_plans(
         raise ConfigError("plans", "chips", chips, f"a whole number from 1 to {MOST_CHIPS}")
     if phase.kind == "encode":
         raise ConfigError("plans", "phase", phase.kind, "prefill, decode, mixed")
+    book = book_of(prices)
     first = PhaseModel(
         chip,
         model,
@@ -193,7 +223,7 @@ def search_plans(
         allowed = f"a number that some plan splits {first.model.name} over, such as {near}"
         raise InfeasibleError(f"plans: chips: {chips} is not allowed; allowed: {allowed}")
     found.sort(key=lambda each: (each.missing_bytes > 0.0, each.estimate.latency_s))
-    return PlanSearch(first, phase, chips, memory_share, tuple(found))
+    return PlanSearch(first, phase, chips, memory_share, tuple(found), book)
 
 
 def plans(

@@ -128,7 +128,7 @@ class Setup:
         """Cost, TDP and energy of one chip, cut from that of the setup."""
         if self.prices is None:
             return Money(unpriced="no price book")
-        return money(chip, estimate, self.prices, self.energies, self.chip)
+        return money(chip, estimate, self.prices, self.energies, self.chip, self.plan.chips)
 
     def estimate(self) -> PhaseEstimate:
         """The phase as asked, on the chip itself.

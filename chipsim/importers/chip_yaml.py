@@ -87,10 +87,12 @@ def _written(fields: dict[str, Any], prefix: str, units: dict[str, str]) -> dict
     out: dict[str, Any] = {}
     for key, value in fields.items():
         path = f"{prefix}{key}"
+        if value == {}:
+            continue
         if isinstance(value, dict) and path != "core.systolic_array.macs_per_cycle":
             out[key] = _written(value, f"{path}.", units)
         elif value is not None and path in units:
             out[key] = quantity_text(value, units[path])
         elif value is not None or path == "core.systolic_array":
-            out[key] = value
+            out[key] = list(value) if isinstance(value, tuple) else value
     return out

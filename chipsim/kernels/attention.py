@@ -22,7 +22,6 @@ from chipsim.kernels.gemm import (
     array_passes,
     ceil_div,
     hidden_seconds,
-    joined_bandwidth,
 )
 from chipsim.kernels.jit import inline, kernel
 
@@ -40,6 +39,8 @@ USUAL_WIDTH = 256
 """Elements of a key and a value up to which blocks of `KEY_BLOCK` alone are tried."""
 WIDE_BLOCKS = np.array([64, 32, 16], dtype=np.int64)
 """Keys that a tile takes at a time where they are wider, or latent rows."""
+MOST_WAVES = 64.0
+"""Pieces of a core up to which a last, partly filled wave is counted tile by tile."""
 SOFTMAX_FLOPS = 6.0
 """Vector FLOP per score beside the exponential: scale, mask, max, subtract, sum, rescale."""
 INDEX_FLOPS = 3.0
@@ -65,6 +66,7 @@ class AttentionShape(NamedTuple):
     top_k: int = 0  # rows that a query reads; 0: all that it sees
     softmax: bool = True  # False: scores alone, each written
     score_bytes: float = 0.0  # written beside the results, in all
+    sum_bytes: float = ACCUMULATOR_BYTES  # of a partial sum
 
 
 class AttentionCost(NamedTuple):
@@ -77,9 +79,24 @@ class AttentionCost(NamedTuple):
     reduction: float
     traffic: float
     active: float
-    bandwidth: float
     rows: int
     split: int
+
+
+def folded(shape: AttentionShape, stride: int) -> AttentionShape:
+    """The shape of a product with rows that stand for ``stride`` tokens each.
+
+    As many queries in a row see the same rows: they count as heads of one query, or, where
+    each picks rows of its own, as one more sequence each.
+    """
+    if stride == 1:
+        return shape
+    fold = min(stride, shape.query)
+    query = ceil_div(shape.query, fold)
+    shape = shape._replace(query=query, context=max(query, shape.context // stride))
+    if shape.top_k > 0:
+        return shape._replace(batch=shape.batch * fold)
+    return shape._replace(q_heads=shape.q_heads * fold)
 
 
 @inline
@@ -129,34 +146,68 @@ def whole_blocks(tokens: int, keys: int) -> int:
 
 
 @inline
-def picked_blocks(shape: AttentionShape, tiles: int, keys: int) -> tuple[int, int, int, int]:
+def picked_blocks(shape: AttentionShape, tiles: int, keys: int) -> tuple[int, int, int]:
     """As `tile_blocks`, where each query reads its own rows: ``tiles`` for each query."""
     before = shape.context - shape.query
     growing = min(shape.query, max(0, shape.top_k - before))
     most = ceil_div(min(shape.context, shape.top_k), keys)
-    fewest = ceil_div(min(before + 1, shape.top_k), keys)
     total = whole_blocks(before + growing, keys) - whole_blocks(before, keys)
     total += (shape.query - growing) * most
-    return tiles * shape.query, tiles * total, most, fewest
+    return tiles * shape.query, tiles * total, most
 
 
 @inline
-def tile_blocks(shape: AttentionShape, rows: int, keys: int) -> tuple[int, int, int, int]:
-    """Tiles of one KV head, their key blocks in all, and the most and fewest of one tile."""
+def blocks_of(shape: AttentionShape, rows: int, keys: int, tile: int) -> int:
+    """Key blocks of one tile of a KV head, counted from the last: the first one is ragged.
+
+    Cut from the end, one more query adds rows to the tile that sees least, or adds a tile.
+    """
+    group = shape.q_heads // shape.kv_heads
+    end = shape.query * group - tile * rows
+    start = shape.context - shape.query
+    first, last = start + max(0, end - rows) // group, start + (end - 1) // group
+    return visible_blocks(shape, first, last, keys)
+
+
+@inline
+def tile_blocks(shape: AttentionShape, rows: int, keys: int) -> tuple[int, int, int]:
+    """Tiles of one KV head, their key blocks in all, and the most of one tile."""
     group = shape.q_heads // shape.kv_heads
     if shape.top_k > 0:
         return picked_blocks(shape, ceil_div(group, rows), keys)
-    total_rows = shape.query * group
-    tiles = ceil_div(total_rows, rows)
-    start = shape.context - shape.query
-    total, longest, shortest = 0, 0, 2**62
-    for t in range(tiles):
-        first = start + (t * rows) // group
-        last = start + (min((t + 1) * rows, total_rows) - 1) // group
-        blocks = visible_blocks(shape, first, last, keys)
+    tiles = ceil_div(shape.query * group, rows)
+    total, longest = 0, 0
+    for tile in range(tiles):
+        blocks = blocks_of(shape, rows, keys, tile)
         total += blocks
-        longest, shortest = max(longest, blocks), min(shortest, blocks)
-    return tiles, total, longest, shortest
+        longest = max(longest, blocks)
+    return tiles, total, longest
+
+
+@inline
+def wave_blocks(
+    shape: AttentionShape, rows: int, keys: int, tiles: int, split: int, share: float
+) -> float:
+    """Key blocks of the core that is left with most whole pieces.
+
+    Of the pieces of the first ``t`` tiles some core has ``ceil(t * share)``, whatever else it
+    has (``share``: pieces of a tile per core); the most over all ``t``, so a further tile
+    never makes it less. From `MOST_WAVES` pieces of a core on a whole one more is no matter.
+    """
+    most, fewest = 0.0, 2**62
+    each = tiles // shape.query if shape.top_k > 0 else 1
+    full = min(shape.query, max(1, shape.context - shape.top_k + 1))
+    first = full if shape.top_k > 0 else 1  # queries that read top_k rows are all alike
+    for tile in range(first, tiles // each + 1):
+        if tile > first and share * each * (tile - 1) >= MOST_WAVES:
+            break
+        if shape.top_k > 0:
+            blocks = ceil_div(min(shape.top_k, shape.context - tile + 1), keys)
+        else:
+            blocks = blocks_of(shape, rows, keys, tile - 1)
+        fewest = min(fewest, max(1, blocks // split))
+        most = max(most, np.ceil(share * each * tile) * fewest)
+    return most
 
 
 @inline
@@ -170,9 +221,32 @@ def keys_read(shape: AttentionShape) -> int:
 
 
 @inline
+def tile_keys(shape: AttentionShape, rows: int) -> int:
+    """Tokens whose keys and values one tile draws, at most."""
+    if shape.window > 0:
+        group = shape.q_heads // shape.kv_heads
+        return min(keys_read(shape), shape.window + ceil_div(rows, group) - 1)
+    if shape.top_k > 0:
+        return min(shape.context, shape.top_k)
+    return shape.context
+
+
+@inline
+def drawn_seconds(machine: Record, total: float, each: float) -> float:
+    """Root-sum-square of ``total`` bytes from memory and what the busiest core draws of them.
+
+    That is a tile's ``each``, or an equal part where tiles are many. Tiles of the same keys
+    all draw them: more queries never make their keys come faster.
+    """
+    seconds = total / machine.memory_bandwidth
+    drawn = max(each, total / machine.cores) / machine.core_draw
+    return seconds if drawn == 0.0 else math.sqrt(seconds * seconds + drawn * drawn)
+
+
+@inline
 def tile_room(shape: AttentionShape, rows: int) -> float:
     """Bytes of a tile's queries and of the sums of its results."""
-    return rows * (shape.head_dim * shape.q_bytes + shape.value_dim * ACCUMULATOR_BYTES)
+    return rows * (shape.head_dim * shape.q_bytes + shape.value_dim * shape.sum_bytes)
 
 
 @inline
@@ -182,9 +256,10 @@ def best_tile(
     """The best of ``best`` and every tile height and split with one size of key block."""
     per_token = float(shape.head_dim + shape.value_dim)
     row = shape.row_bytes if shape.row_bytes > 0.0 else per_token * shape.kv_bytes
-    q_and_o = float(shape.batch) * shape.q_heads * shape.query * per_token * shape.q_bytes
     keys = float(shape.batch) * shape.kv_heads * keys_read(shape) * row
-    outputs = float(shape.batch) * shape.q_heads * shape.query * (shape.value_dim + 2.0)
+    results = float(shape.batch) * shape.q_heads * shape.query
+    q_and_o = results * per_token * shape.q_bytes
+    written = results * shape.value_dim * shape.q_bytes
     group = shape.q_heads // shape.kv_heads
     height = group if shape.top_k > 0 else shape.query * group
     for i in range(len(ROWS)):
@@ -194,31 +269,35 @@ def best_tile(
         if tile_room(shape, rows) + 2.0 * key_block * row > machine.sram:
             continue
         block = block_seconds(machine, shape, rows, key_block)
-        tiles, total, longest, shortest = tile_blocks(shape, rows, key_block)
-        heads = float(shape.batch) * shape.kv_heads
+        tiles, total, longest = tile_blocks(shape, rows, key_block)
+        heads, held = float(shape.batch) * shape.kv_heads, min(rows, height)
         gathered = 0.0
         if shape.top_k > 0:
             gathered = heads * ceil_div(group, rows) * rows_read(shape) * row
+        reads = held * shape.head_dim * shape.q_bytes
+        writes = held * shape.value_dim * shape.q_bytes
+        loads = drawn_seconds(machine, q_and_o - written, reads)
         for split in KEY_SPLITS:
-            units = heads * tiles * split
-            active = min(units, machine.cores)
-            makespan = max(
-                math.ceil(longest / split),
-                heads * total / machine.cores,
-                np.ceil(units / machine.cores) * max(1.0, shortest // split),
-            )
-            core = max(makespan * block, gathered / machine.l2_bandwidth)
-            bandwidth = joined_bandwidth(machine, active)
+            ahead = drawn_seconds(machine, keys, tile_keys(shape, rows) * row / split)
+            each = writes + shape.score_bytes / (heads * split)
+            stores = drawn_seconds(machine, written + shape.score_bytes, each)
             reduction = 0.0
             if split > 1 and shape.softmax:
-                partial = 2.0 * split * outputs * ACCUMULATOR_BYTES
-                rate = machine.l2_bandwidth
-                reduction = partial / (bandwidth if math.isinf(rate) else rate)
-            written = outputs / (shape.value_dim + 2.0) * shape.value_dim * shape.q_bytes
-            stores = (written + shape.score_bytes) / bandwidth
-            loads = (q_and_o - written) / bandwidth
-            memory = keys / bandwidth + loads + stores
-            hidden = hidden_seconds(machine, core, keys / bandwidth, loads, stores)
+                partial = 2.0 * (shape.value_dim + 2.0) * shape.sum_bytes
+                reduction = split * partial * results / machine.l2_bandwidth
+                if math.isinf(machine.l2_bandwidth):
+                    every = split * partial * results
+                    reduction = drawn_seconds(machine, every, partial * held)
+            memory = ahead + loads + stores
+            makespan = max(math.ceil(longest / split), heads * total / machine.cores)
+            core = max(makespan * block, gathered / machine.l2_bandwidth)
+            hidden = hidden_seconds(machine, core, ahead, loads, stores)
+            if memory + core - hidden + reduction >= best.latency:
+                continue
+            share = heads * split / machine.cores
+            waves = wave_blocks(shape, rows, key_block, tiles, split, share)
+            core = max(core, waves * block)
+            hidden = hidden_seconds(machine, core, ahead, loads, stores)
             latency = memory + core - hidden + reduction
             if latency < best.latency:
                 best = AttentionCost(
@@ -228,8 +307,7 @@ def best_tile(
                     hidden,
                     reduction,
                     q_and_o + keys + shape.score_bytes,
-                    active,
-                    bandwidth,
+                    min(heads * tiles * split, machine.cores),
                     rows,
                     split,
                 )
@@ -250,7 +328,7 @@ def attention_search(machine: Record, shape: AttentionShape) -> AttentionCost:
     AttentionCost
         Infinite latency when no tile fits the SRAM.
     """
-    best = AttentionCost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0, 0)
+    best = AttentionCost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0)
     if shape.row_bytes == 0.0 and shape.head_dim + shape.value_dim <= USUAL_WIDTH:
         return best_tile(machine, shape, KEY_BLOCK, best)
     for keys in WIDE_BLOCKS:

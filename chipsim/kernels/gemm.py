@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from chipsim.kernels.machine import Record
 
 ACCUMULATOR_BYTES = 4.0
-"""Partial sums are kept in fp32."""
+"""Partial sums are in fp32, unless a shape says otherwise."""
 NONE, A_PANEL, B_PANEL, A_ALL, B_ALL = 0, 1, 2, 3, 4
 RESIDENT = ("none", "A panel", "B panel", "A and B panel", "B and A panel")
 """Names of what stays in L2, by its number in a mapping."""
@@ -49,6 +49,7 @@ class Shape(NamedTuple):
     c_bytes: float
     macs: float  # multiply-accumulates of a cell per cycle; no arrays: part of the 16-bit rate
     weights: bool  # B is a weight: it can be fetched ahead
+    sum_bytes: float = ACCUMULATOR_BYTES  # of a partial sum
 
 
 class Mapping(NamedTuple):
@@ -131,7 +132,7 @@ def hidden_seconds(
 @inline
 def k_slice(machine: Record, shape: Shape, tm: int, tn: int, buffers: int) -> int:
     """Largest ``tk`` whose slices fit the SRAM beside the accumulators; 0: none does."""
-    free = machine.sram - ACCUMULATOR_BYTES * tm * tn
+    free = machine.sram - shape.sum_bytes * tm * tn
     return int(free // (buffers * (tm * shape.a_bytes + tn * shape.b_bytes)))
 
 
@@ -233,10 +234,12 @@ def joined(
     b_bytes: float,
     c_bytes: float,
     outputs: float,
+    sum_bytes: float,
 ) -> Cost:
     """Latency from what crosses the memory interface; ``ahead``: B is a weight.
 
-    ``outputs`` are elements of C: of each, a split k leaves as many partial sums.
+    ``outputs`` are elements of C: of each, a split k leaves as many partial sums, of
+    ``sum_bytes`` each.
     """
     bandwidth = joined_bandwidth(machine, tile.active)
     weights, activations = b_bytes / bandwidth, a_bytes / bandwidth
@@ -253,7 +256,7 @@ def joined(
         core, hidden = tile.arithmetic + l2, 0.0
     reduction = 0.0
     if tile.split > 1 and machine.merged_split == 0.0:
-        partial = 2.0 * tile.split * outputs * ACCUMULATOR_BYTES
+        partial = 2.0 * tile.split * outputs * sum_bytes
         rate = machine.l2_bandwidth
         reduction = partial / (bandwidth if math.isinf(rate) else rate)
     return Cost(
@@ -281,7 +284,8 @@ def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: int, b_reads: i
     b_bytes = batch * shape.k * shape.n * shape.b_bytes * b_reads
     c_bytes = batch * shape.m * shape.n * shape.c_bytes
     outputs = batch * shape.m * shape.n
-    return joined(machine, tile, shape.weights, a_bytes, b_bytes, c_bytes, outputs)
+    ahead, sums = shape.weights, shape.sum_bytes
+    return joined(machine, tile, ahead, a_bytes, b_bytes, c_bytes, outputs, sums)
 
 
 @kernel

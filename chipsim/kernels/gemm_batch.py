@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from chipsim.kernels.gemm import Shape, evaluate
+from chipsim.kernels.gemm import ACCUMULATOR_BYTES, Shape, evaluate
 from chipsim.kernels.gemm_search import search
 from chipsim.kernels.jit import kernel
 
@@ -57,6 +57,7 @@ def gemm_product(
             widths[2],
             macs[i],
             weights,
+            ACCUMULATOR_BYTES,
         )
         mapping, latency, _, _ = search(machines[i], shape)
         if math.isinf(latency):

@@ -34,6 +34,7 @@ class GroupedShape(NamedTuple):
     b_bytes: float
     c_bytes: float
     macs: float
+    sum_bytes: float = ACCUMULATOR_BYTES  # of a partial sum
 
 
 class GroupedMapping(NamedTuple):
@@ -117,7 +118,8 @@ def grouped_cost(
     a_bytes = total * shape.k * shape.a_bytes * a_reads
     b_bytes = blocks * shape.k * shape.n * shape.b_bytes
     c_bytes = total * shape.n * shape.c_bytes
-    return joined(machine, tile, True, a_bytes, b_bytes, c_bytes, total * shape.n)
+    outputs = total * shape.n
+    return joined(machine, tile, True, a_bytes, b_bytes, c_bytes, outputs, shape.sum_bytes)
 
 
 @inline
@@ -203,7 +205,7 @@ def grouped_search(
             tm, tn = sides[i], sides[j]
             passes = array_passes(machine, tm, tn)
             for buffers in (2, 1):
-                free = machine.sram - ACCUMULATOR_BYTES * tm * tn
+                free = machine.sram - shape.sum_bytes * tm * tn
                 fits = int(free // (buffers * (tm * shape.a_bytes + tn * shape.b_bytes)))
                 if fits < 1:
                     continue

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from chipsim.cost.energy import EnergyModel
     from chipsim.cost.ranges import Range
     from chipsim.cost.system import SystemCost
+    from chipsim.explore.compare import Comparison
     from chipsim.explore.cuts import CutsResult
     from chipsim.explore.money import Money
+    from chipsim.explore.plans import PlanSearch
 
 
 def cost_record(cost: Cost, model: EnergyModel) -> dict[str, Any]:
@@ -29,8 +31,11 @@ def cost_record(cost: Cost, model: EnergyModel) -> dict[str, Any]:
     power = model.power
     return cost.record() | {
         "tdp_w": power.tdp_w,
-        "stated_tdp_w": model.chip.tdp,
+        "stated_tdp_w": power.stated_w,
+        "modelled_tdp_w": power.modelled_tdp_w,
         "tdp_parts": dict(power.parts),
+        "modelled_tdp_parts": dict(power.modelled),
+        "die_w_per_mm2": power.die_w_per_mm2,
         "idle_w": power.idle_w,
         "energy": model.record(),
         "energies": model.energies.name,
@@ -72,8 +77,10 @@ def _usd(amount: float) -> str:
 
 
 def _tdp(model: EnergyModel) -> str:
-    modelled, stated = f"{model.power.tdp_w:.0f} W", model.chip.tdp
-    return modelled if stated is None else f"{modelled} (stated: {plain(stated)} W)"
+    power = model.power
+    if power.stated_w is None:
+        return f"{power.tdp_w:.0f} W, as modelled"
+    return f"{plain(power.stated_w)} W (modelled: {power.modelled_tdp_w:.0f} W)"
 
 
 def _cost_lines(cost: Cost) -> Iterator[tuple[str, str, str]]:
@@ -101,6 +108,9 @@ def _power_lines(model: EnergyModel) -> Iterator[tuple[str, str]]:
     for name, watts in model.power.parts.items():
         yield name, digits(watts)
     yield "TDP", digits(model.power.tdp_w)
+    if model.power.stated_w is not None:
+        yield "TDP as modelled", digits(model.power.modelled_tdp_w)
+    yield "die, per mm²", digits(model.power.die_w_per_mm2)
     yield "idle", digits(model.power.idle_w)
 
 
@@ -124,6 +134,10 @@ def money_text(money: Money) -> str:
         parts.append(f"TDP {money.tdp_w:.0f} W")
     if money.energy_j is not None:
         parts.append(f"{digits(money.energy_j)} J a chip")
+    if money.tokens_per_s_per_usd is not None:
+        parts.append(f"{digits(money.tokens_per_s_per_usd)} tokens/s per $")
+    if money.energy_j_per_token is not None:
+        parts.append(f"{digits(money.energy_j_per_token)} J a token")
     if money.counterfactual:
         parts.append("counterfactual memory")
     return ", ".join(parts)
@@ -140,6 +154,52 @@ def money_line(run: CutsResult) -> str:
     reasons = [run.money.unpriced, point.money.unpriced if point is not None else ""]
     lines += dict.fromkeys(reason for reason in reasons if reason)
     return f"{' · '.join(lines)} · prices {book}"
+
+
+def compare_lines(found: Comparison) -> list[str]:
+    """What each of two runs costs and draws; nothing beside another tool's run."""
+    if not found.money:
+        return []
+    names = (found.name_a, found.name_b)
+    told = [
+        f"{name}: {money_text(money) or 'no price and no power'}"
+        for name, money in zip(names, found.money, strict=True)
+    ]
+    told += dict.fromkeys(money.unpriced for money in found.money if money.unpriced)
+    return [*told, f"prices {compare_book(found)}"]
+
+
+def compare_book(found: Comparison) -> str | None:
+    """The price book of two runs."""
+    book = found.setups[0].prices if found.setups else None
+    return book.name if book else None
+
+
+def compare_money(found: Comparison) -> dict[str, Any]:
+    """Dollars, watts and joules of two runs, and what b has of them for each of a's."""
+    if not found.money:
+        return {}
+    a, b = (money.record() for money in found.money)
+    both: dict[str, Any] = {}
+    for name in a:
+        head, dot, unit = _unit_of(name)
+        both |= {f"{head}_a{dot}{unit}": a[name], f"{head}_b{dot}{unit}": b[name]}
+    return {"prices": compare_book(found), **both}
+
+
+def _unit_of(name: str) -> tuple[str, str, str]:
+    """``cost_usd`` as ``cost``, ``_``, ``usd``: where the name of a side goes."""
+    for unit in ("usd", "w", "j"):
+        if name.endswith(f"_{unit}") and "_per_" not in name:
+            return name.removesuffix(f"_{unit}"), "_", unit
+    return name, "", ""
+
+
+def plans_money(found: PlanSearch) -> str:
+    """What a chip costs and draws under the first plan, and the price book."""
+    paid = found.pricing.money(found.plans[0].estimate, found.chips)
+    told = " · ".join(text for text in (money_text(paid), paid.unpriced) if text)
+    return f"first plan: {told} · prices {found.prices.name}"
 
 
 TOKENS = {"prefill": "input", "decode": "output"}

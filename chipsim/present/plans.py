@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from chipsim.present.provenance import phase_text, precision_text
-from chipsim.present.quantities import format_si, percent, seconds
+from chipsim.present.quantities import digits, format_si, percent, seconds
+from chipsim.present.records import step_record
 from chipsim.present.tables import bound_cell, table
 
 if TYPE_CHECKING:
@@ -20,10 +21,10 @@ COLUMNS = (
     "bound",
     "latency",
     "tok/s/chip",
+    "J/token",
     "exchange",
     "bubble",
     "weights",
-    "KV/token",
     "most seqs",
 )
 
@@ -49,10 +50,10 @@ def plans_table(found: PlanSearch, top: int) -> Table:
                 bound_cell(record["bound"]),
                 seconds(record["latency_s"]),
                 format_si(record["tokens_per_s_per_chip"], "").strip(),
+                _digits(record["energy_j_per_token"]),
                 percent(record["exchange_share"]),
                 percent(record["bubble"]) if record["pp"] > 1 else "–",
                 format_si(record["weights_bytes_per_chip"], "B"),
-                format_si(record["kv_bytes_per_token"], "B"),
                 batch,
             ]
         )
@@ -62,6 +63,10 @@ def plans_table(found: PlanSearch, top: int) -> Table:
     return made
 
 
+def _digits(value: float | None) -> str:
+    return "–" if value is None else digits(value)
+
+
 def plans_record(found: PlanSearch) -> dict[str, Any]:
     """All plans as ``rows``, the best first."""
     phase, performance = found.phase, found.model.performance
@@ -69,12 +74,11 @@ def plans_record(found: PlanSearch) -> dict[str, Any]:
         "chip": performance.chip.name,
         "execution": performance.execution.name,
         "model": found.model.model.name,
-        "phase": phase.kind,
-        "batch": phase.batch,
-        "query": phase.query,
-        "context": phase.context,
+        **step_record(phase),
         "chips": found.chips,
         "precision": precision_text(found.model.precision_of(phase)),
+        "load": found.model.load.text,
         "share": found.memory_share,
+        "prices": found.prices.name,
         "rows": found.records(),
     }

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from chipsim.cost.cap import CappedModel
 from chipsim.cost.energy import EnergyModel
 from chipsim.errors import UnknownNameError
+from chipsim.ops.loads import UNIFORM
+from chipsim.present.cost import compare_money
 from chipsim.present.provenance import plan_text, precision_text
 
 if TYPE_CHECKING:
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
     from chipsim.explore.compare import Comparison
     from chipsim.explore.cuts import CutsResult
     from chipsim.memory import MemoryPlan
+    from chipsim.ops.loads import ExpertLoad
     from chipsim.ops.operators import Operator
+    from chipsim.ops.phase import Phase
     from chipsim.ops.precision import Precision
     from chipsim.performance import PerformanceModel
     from chipsim.validation import ValidationResult
@@ -34,17 +38,18 @@ def operator_record(
     return _head(model) | {
         "operator": shape_record(estimate.operator),
         **_estimate(estimate),
-        **energy_record(_of_operator(joules, estimate)),
+        **energy_record(_of_operator(joules, estimate), joules),
         **_cap_record(joules, estimate.operator),
     }
 
 
-def energy_record(energy: Energy | None) -> dict[str, Any]:
-    """Joules of one chip, their parts, and the mean power."""
+def energy_record(energy: Energy | None, joules: Joules) -> dict[str, Any]:
+    """Joules of one chip, their parts, the mean power, and the TDP that it may be over."""
     return {
         "energy_j": energy.total_j if energy else None,
         "energy_parts_j": dict(energy.parts) if energy else {},
         "power_w": energy.power_w if energy else None,
+        "tdp_w": joules.power.tdp_w if joules else None,
     }
 
 
@@ -77,7 +82,7 @@ def operators_record(
             "name": estimate.operator.name,
             "share": estimate.latency_s / total,
             **_estimate(estimate),
-            **energy_record(_of_operator(joules, estimate)),
+            **energy_record(_of_operator(joules, estimate), joules),
             **_cap_record(joules, estimate.operator),
             "shape": shape_record(estimate.operator),
         }
@@ -103,7 +108,12 @@ def _total(rows: list[dict[str, Any]], key: str) -> float | None:
 
 
 def phase_record(
-    estimate: PhaseEstimate, precision: Precision, joules: Joules = None, *, layers_only: bool
+    estimate: PhaseEstimate,
+    precision: Precision,
+    joules: Joules = None,
+    *,
+    layers_only: bool,
+    load: ExpertLoad = UNIFORM,
 ) -> dict[str, Any]:
     """A phase and its operators; joules are those of one chip."""
     phase = estimate.phase
@@ -117,28 +127,42 @@ def phase_record(
         "chip": estimate.chip,
         "execution": estimate.execution,
         "model": estimate.model,
-        "phase": phase.kind,
-        "batch": phase.batch,
-        "query": phase.query,
-        "context": phase.context,
+        **step_record(phase),
         "plan": plan_text(estimate.plan),
         "precision": precision_text(precision),
+        "load": load.text,
         "layers_only": layers_only,
         "latency_s": estimate.latency_s,
         "pipeline": {
             "parts": estimate.parts,
             "stage_s": estimate.stage_s,
             "bubble": estimate.bubble,
+            "stage_layers": list(estimate.stage_layers),
         },
         "tokens_per_s": phase.tokens / estimate.latency_s,
         "bound": estimate.bound,
         "flops": estimate.flops,
         "memory_bytes": estimate.memory_bytes,
-        **energy_record(energy),
+        **energy_record(energy, joules),
         **cap,
         "conversions": conversions(estimate.conversions),
         "operators": operators,
     }
+
+
+def step_record(phase: Phase) -> dict[str, Any]:
+    """What a step was asked to be: its sequences, with those that decode beside a chunk."""
+    asked = {
+        "phase": phase.kind,
+        "batch": phase.batch,
+        "query": phase.query,
+        "context": phase.context,
+    }
+    if phase.kind == "decode":
+        return asked | {"draft": phase.draft}
+    if phase.kind == "mixed":
+        return asked | {"decodes": phase.decodes, "decode_context": phase.decode_context}
+    return asked
 
 
 def _row_energy(row: OperatorRow, joules: Joules) -> dict[str, Any]:
@@ -147,6 +171,7 @@ def _row_energy(row: OperatorRow, joules: Joules) -> dict[str, Any]:
     found: dict[str, Any] = {
         "energy_j": energy.total_j * row.count if energy else None,
         "power_w": energy.power_w if energy else None,
+        "tdp_w": joules.power.tdp_w if joules else None,
     }
     if isinstance(joules, CappedModel):
         found["clock_fraction"] = joules.clock(row.estimate.operator)
@@ -228,6 +253,7 @@ def compare_record(comparison: Comparison, about: str) -> dict[str, Any]:
         "latency_b_s": b,
         "difference_s": b - a,
         "ratio": b / a if a else None,
+        **compare_money(comparison),
         "rows": comparison.records(),
     }
 

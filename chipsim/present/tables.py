@@ -118,11 +118,27 @@ def operator_table(record: dict[str, Any]) -> Table:
     return table(("", ""), rows, text_columns=2)
 
 
+OVER_TDP = 1.005
+"""Power over TDP below which it is rounding."""
+
+
+def over_tdp(record: dict[str, Any]) -> str:
+    """Says so where the chip draws more than its TDP: its clock would fall.
+
+    >>> over_tdp({"power_w": 1415.0, "tdp_w": 1000.0})
+    ', over its TDP of 1000 W (--power-cap tdp lowers the clock)'
+    """
+    tdp_w = record.get("tdp_w")
+    if tdp_w is None or record["power_w"] <= OVER_TDP * tdp_w:
+        return ""
+    return f", over its TDP of {tdp_w:.0f} W (--power-cap tdp lowers the clock)"
+
+
 def _energy(record: dict[str, Any]) -> str:
     """Joules of one chip, mean power, and what a cap leaves of the clock."""
     text = format_si(record["energy_j"], "J")
     if record.get("power_w"):
-        text += f" at {format_si(record['power_w'], 'W')}"
+        text += f" at {format_si(record['power_w'], 'W')}{over_tdp(record)}"
     if "clock_fraction" in record:
         text += f", clock {percent(record['clock_fraction'])} under the cap"
     return f"{text}, of one chip"
@@ -154,6 +170,15 @@ def operator_parts(record: dict[str, Any]) -> list[Table]:
     return parts
 
 
+def stages_text(layers: Sequence[int]) -> str:
+    """Layers of pipeline stages in words.
+
+    >>> stages_text([15, 15, 16, 15]), stages_text([8, 8])
+    ('stages of 15 or 16 layers', 'stages of 8 layers')
+    """
+    return f"stages of {' or '.join(map(str, sorted(set(layers))))} layers"
+
+
 def phase_title(record: dict[str, Any], phase: Phase) -> str:
     """What was asked, and the latency."""
     asked = f"{record['model']} {phase_text(phase)}, {record['plan']}, {record['precision']}"
@@ -162,12 +187,15 @@ def phase_title(record: dict[str, Any], phase: Phase) -> str:
     said = f"{seconds(record['latency_s'])}, {rate}, mostly {record['bound']}"
     if record.get("energy_j") is not None:
         said += f", {format_si(record['energy_j'], 'J')} a chip at {record['power_w']:.0f} W"
+        said += over_tdp(record)
     if "power_cap_w" in record:
         said += f" under a cap of {record['power_cap_w']:g} W"
     stages = record["pipeline"]
     if stages["stage_s"] < record["latency_s"]:
         waits = f"{stages['parts']} parts in flight, bubble {percent(stages['bubble'])}"
         said += f"\nslowest pipeline stage {seconds(stages['stage_s'])}, {waits}"
+        if len(stages["stage_layers"]) > 1:
+            said += f", {stages_text(stages['stage_layers'])}"
     return f"{asked}{layers}\n{said}"
 
 

@@ -235,9 +235,7 @@ def pools(size: int = 1, **fields: ArrayLike) -> Records:
 def instances(pool: ArrayLike, **fields: ArrayLike) -> Records:
     """`INSTANCE` rows: mixed, of one rank, unless said otherwise."""
     of = np.atleast_1d(np.asarray(pool, dtype=np.int64))
-    return _filled(
-        INSTANCE, len(of), {"role": codes.MIXED, "ranks": 1} | fields | {"pool": of}
-    )
+    return _filled(INSTANCE, len(of), {"role": codes.MIXED, "ranks": 1} | fields | {"pool": of})
 
 
 def links(size: int = 1, **fields: ArrayLike) -> Records:

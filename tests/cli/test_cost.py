@@ -74,7 +74,9 @@ def test_a_chip_that_a_book_does_not_price_still_has_watts(chipsim: Command) -> 
     ).json
     (row,) = found["rows"]
     assert row["cost_usd"] is None
-    assert 300 < row["tdp_w"] < 350  # stated: 300
+    assert row["tdp_w"] == pytest.approx(300)  # stated
+    assert row["energy_j_per_token"] == pytest.approx(row["energy_j"])
+    assert row["tokens_per_s_per_usd"] is None
     assert "6 nm" in found["unpriced"]
 
 
@@ -219,7 +221,9 @@ def test_a_second_design_pays_from_some_volume_on(chipsim: Command) -> None:
     assert "never pays" in chipsim(never).out
     book = "cost spad-prefill --versus spad-h100 --prices analysts-2026 --json"
     assert chipsim("cost h100-sxm --versus b200-sxm --prices analysts-2026 --json").code == 0
-    assert "GDDR7" in chipsim(book).err
+    with_packages = chipsim(book).json["break_even"]
+    assert with_packages["mid_chips"] < found["mid_chips"]  # an H100's package is dear
+    assert "GDDR7" in chipsim(book.replace("analysts-2026", "llmcompass-2023")).err
 
 
 @pytest.mark.parametrize(
@@ -237,7 +241,7 @@ def test_a_second_design_pays_from_some_volume_on(chipsim: Command) -> None:
         ("system spad-h100 --machines 0", "machines: 0 is not allowed"),
         ("system spad-h100 --context 4", "--model: None is not allowed"),
         ("system spad-h100 --goodput -1", "goodput_rps: -1.0 is not allowed"),
-        ("system h100-sxm --prices street-2026", "ask for mixed"),
+        ("system h100-sxm --prices street-2026", "or --force"),
         ("system mi300x --prices street-2026 --rent", "a price per hour"),
         (f"estimate decode --chip spad-h100 {DECODE} --power-cap 4x", "--power-cap: '4x'"),
         (f"estimate decode --chip spad-h100 {DECODE} --power-cap -5", "--power-cap"),
@@ -250,3 +254,86 @@ def test_one_line_says_what_is_wrong(chipsim: Command, command: str, told: str) 
     ran = chipsim(command)
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert told in ran.err
+
+
+def test_a_price_of_one_s_own_goes_into_every_verb(chipsim: Command) -> None:
+    given = ("--price", "memory.hbm3=12")
+    asked = f"{DECODE} --phase decode".split()
+    found = chipsim("cost", "spad-h100", *given, "--json").json
+    assert found["prices"] == "spad-2025 with memory.HBM3=12"
+    assert round(found["total_usd"]) == 1275  # SPAD
+    (row,) = chipsim(
+        "cuts", "--chip", "spad-h100", *asked, *given, "--resource", "cores", "--fractions",
+        "1", "--json",
+    ).json["rows"]  # fmt: skip
+    assert row["cost_usd"] == found["total_usd"]
+    both = chipsim("compare", "spad-h100", "spad-decode", *asked, *given, "--json").json
+    assert both["cost_a_usd"] == found["total_usd"]
+    assert both["prices"] == found["prices"]
+    plans = chipsim(
+        "plans", "--chip", "spad-h100", "--chips", "8", "--model", "bloom-176b", "--phase",
+        "decode", "--batch", "64", "--context", "1024", *given, "--json",
+    ).json  # fmt: skip
+    assert {row["cost_usd"] for row in plans["rows"]} == {found["total_usd"]}
+    system = chipsim("system", "spad-h100", *given, "--json").json
+    assert system["chips_usd"] == pytest.approx(8 * found["total_usd"])
+    assert system["prices"] == found["prices"]
+    wrong = chipsim("cost", "spad-h100", "--price", "memory.hbm9=12")
+    assert (wrong.code, wrong.err.count("\n")) == (2, 1)
+
+
+def test_compare_carries_cost_power_and_energy(chipsim: Command) -> None:
+    command = f"compare spad-h100 spad-decode {DECODE} --phase decode"
+    found = chipsim(f"{command} --json").json
+    for side, chip in (("a", "spad-h100"), ("b", "spad-decode")):
+        alone = chipsim(f"cost {chip} --json").json
+        assert found[f"cost_{side}_usd"] == alone["total_usd"]
+        assert found[f"tdp_{side}_w"] == alone["tdp_w"]
+        step = chipsim(f"estimate decode --chip {chip} {DECODE} --json").json
+        joules = found[f"energy_{side}_j"]
+        assert joules == pytest.approx(step["energy_j"])
+        assert found[f"energy_j_per_token_{side}"] == pytest.approx(8 * joules / 64)
+        rate = 64 / found[f"latency_{side}_s"] / (8 * alone["total_usd"])
+        assert found[f"tokens_per_s_per_usd_{side}"] == pytest.approx(rate)
+    text = " ".join(chipsim(command).out.split())
+    assert "spad-decode: $907, TDP 507 W" in text
+    assert "prices spad-2025" in text
+    run = chipsim("compare a100-sxm public-layer --model gpt3-175b --phase prefill --batch 8 "
+                  "--prompt 2048 --tp 4 --price memory.hbm3=1")  # fmt: skip
+    assert run.code == 2
+
+
+def test_plans_carry_cost_power_and_energy(chipsim: Command) -> None:
+    command = (
+        "plans --chip spad-h100 --model bloom-176b --chips 8 --phase decode --batch 64 "
+        "--context 1024"
+    )
+    found = chipsim(f"{command} --json").json
+    assert found["prices"] == "spad-2025"
+    for row in found["rows"]:
+        assert round(row["cost_usd"]) == 1035
+        assert row["tdp_w"] == pytest.approx(700)
+        assert row["energy_j_per_token"] == pytest.approx(8 * row["energy_j"] / 64)
+        rate = row["tokens_per_s"] / (8 * row["cost_usd"])
+        assert row["tokens_per_s_per_usd"] == pytest.approx(rate)
+        assert 80.5 * row["latency_s"] < row["energy_j"]  # more than it idles at
+    assert "first plan: $1035, TDP 700 W" in " ".join(chipsim(command).out.split())
+
+
+def test_a_cap_may_be_the_tdp(chipsim: Command) -> None:
+    gemm = "estimate gemm --chip b200-sxm -m 8192 -n 8192 -k 8192"
+    free, held = (chipsim(f"{gemm}{cap} --json").json for cap in ("", " --power-cap tdp"))
+    assert (free["tdp_w"], held["power_cap_w"]) == (1000, 1000)
+    assert free["power_w"] > 1000 >= held["power_w"]
+    assert held["latency_s"] > free["latency_s"]
+    assert "over its TDP of 1000 W" in " ".join(chipsim(gemm).out.split())
+    assert "over its TDP" not in chipsim(f"{gemm} --power-cap tdp").out
+
+
+def test_a_stated_tdp_has_the_modelled_one_beside(chipsim: Command) -> None:
+    found = chipsim("cost mi300x --prices analysts-2026 --json").json
+    assert found["tdp_w"] == found["stated_tdp_w"] == 750
+    assert round(found["modelled_tdp_w"]) == 1288
+    assert sum(found["tdp_parts"].values()) == pytest.approx(750)
+    assert sum(found["modelled_tdp_parts"].values()) == pytest.approx(found["modelled_tdp_w"])
+    assert "750 W (modelled: 1288 W)" in chipsim("cost mi300x --prices analysts-2026").out

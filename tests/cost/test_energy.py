@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,9 @@ from chipsim.ops.operators import AllReduce, Attention, Elementwise, Gemm, Norm
 from chipsim.ops.phase import Phase
 from chipsim.performance import PerformanceModel
 from chipsim.phases import estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 H100 = Chip.load("spad-h100")
 MODEL = EnergyModel(H100)
@@ -178,3 +182,20 @@ def test_a_product_is_paid_in_the_format_that_it_runs_in() -> None:
         Gemm("x", 1024, 1024, 1024, 1, "fp8", "fp8", "fp16")
     )
     assert work(found, a100).format in ("fp16", "bf16")
+
+
+@pytest.mark.parametrize("batch", [1, 2, 64])
+@pytest.mark.parametrize("phase", [Phase.decode, Phase.prefill])
+def test_the_chips_of_a_pipeline_share_the_work_and_idle_for_the_whole_step(
+    phase: Callable[[int, int], Phase], batch: int
+) -> None:
+    # by hand: four stages do the work of all parts, and each chip idles from begin to end
+    step = estimate("spad-h100", "llama-2-70b", phase(batch, 512), "tp=2,pp=4")
+    found = MODEL.phase(step)
+    way = [MODEL.operator(row.estimate) for row in step.rows for _ in range(row.count)]
+    for name in PARTS:
+        if name != "idle":
+            together = step.parts * sum(each.parts[name] for each in way)
+            assert found.parts[name] == pytest.approx(together / 4)
+    assert found.parts["idle"] == pytest.approx(MODEL.power.idle_w * step.latency_s)
+    assert found.power_w >= MODEL.power.idle_w

@@ -19,16 +19,20 @@ from chipsim.errors import ChipsimError
     ("name", "watts"), [("spad-prefill", 596), ("spad-decode", 507), ("spad-h100", 700)]
 )
 def test_the_tdp_of_the_paper(name: str, watts: float) -> None:
-    # SPAD, Table 3
-    assert round(power(name).tdp_w) == watts
+    # SPAD, Table 3: by the rule, without what the chips state; and they are held to it
+    chip = Chip.load(name)
+    bare = chip.model_copy(update={"tdp": None})
+    assert round(power(bare).tdp_w) == round(power(chip).modelled_tdp_w) == watts
+    assert power(bare).stated_w is None
+    assert power(chip).tdp_w == pytest.approx(chip.tdp) == pytest.approx(watts)
 
 
 def test_the_parts_of_the_paper() -> None:
     # SPAD: 480 W for 814 mm2, 30 W for each of 5 stacks, and nine tenths of it all
-    parts = power("spad-h100").parts
+    parts = power("spad-h100").modelled
     assert parts == pytest.approx({"die": 480.0, "memory": 150.0, "overhead": 70.0})
     # 4.5 pJ/bit at 2048 GB/s
-    assert power("spad-prefill").parts["memory"] == pytest.approx(4.5e-12 * 8 * 2048e9)
+    assert power("spad-prefill").modelled["memory"] == pytest.approx(4.5e-12 * 8 * 2048e9)
 
 
 def test_a_supply_stays_above_the_threshold() -> None:
@@ -47,7 +51,34 @@ def test_a_stated_tdp_rules_the_idle_power() -> None:
     idle = power(chip).idle_w
     half = chip.model_copy(update={"tdp": 350.0})
     assert power(half).idle_w == pytest.approx(idle / 2)
-    assert power(half).tdp_w == power(chip).tdp_w
+    assert power(half).tdp_w == pytest.approx(350)
+    assert power(half).modelled == power(chip).modelled
+
+
+def test_dies_have_what_memory_and_supply_leave_of_a_stated_tdp() -> None:
+    # by hand: 8 stacks of 30 W, and nine tenths of 1000 W for them and 1600 mm2
+    b200 = power("b200-sxm")
+    assert b200.parts == pytest.approx({"die": 660.0, "memory": 240.0, "overhead": 100.0})
+    assert b200.die_w_per_mm2 == pytest.approx(660 / 1600)
+    assert b200.modelled["die"] == pytest.approx(1600 * 480 / 814)
+    assert (b200.stated_w, round(b200.modelled_tdp_w)) == (1000.0, 1315)
+
+
+def test_a_cut_keeps_the_watts_per_area_that_a_stated_tdp_leaves() -> None:
+    base = Chip.load("b200-sxm")
+    cut = power(base.scaled(cores=0.5), base=base)
+    full = power(base)
+    assert cut.stated_w is None
+    assert cut.die_w_per_mm2 == pytest.approx(full.die_w_per_mm2)
+    assert cut.parts["memory"] == full.parts["memory"]
+    assert cut.parts["die"] < full.parts["die"]
+
+
+def test_a_tdp_that_memory_alone_draws_is_refused() -> None:
+    chip = Chip.load("spad-h100").model_copy(update={"tdp": 160.0})
+    with pytest.raises(ChipsimError, match=r"tdp: '160 W' .* more than 166.7 W") as error:
+        power(chip)
+    assert "\n" not in str(error.value)
 
 
 @given(
@@ -76,7 +107,8 @@ def test_half_the_clock_takes_less_than_half_of_the_die() -> None:
     base = Chip.load("spad-h100")
     cut = power(base.scaled(clock=0.5), base=base)
     # At half the clock the law is at its floor.
-    assert cut.parts["die"] == pytest.approx(480 * 0.5 * LAW.floor**2)
+    assert cut.modelled["die"] == pytest.approx(480 * 0.5 * LAW.floor**2)
+    assert cut.parts["die"] == pytest.approx(cut.modelled["die"])
     assert cut.parts["memory"] == pytest.approx(150)
 
 
@@ -90,7 +122,7 @@ def test_a_byte_of_memory_costs_the_same_after_a_cut() -> None:
 def test_stated_and_modelled_are_near_where_one_die_is_described(name: str) -> None:
     chip = Chip.load(name)
     assert chip.tdp is not None
-    assert power(chip).tdp_w == pytest.approx(chip.tdp, rel=0.06)
+    assert power(chip).modelled_tdp_w == pytest.approx(chip.tdp, rel=0.06)
 
 
 def test_no_area_is_one_line() -> None:

@@ -113,7 +113,8 @@ def test_frame_has_documented_columns() -> None:
     assert list(bloom(PREFILL, {"cores": [1]}).frame().columns) == [
         "resource", "value", "fraction", "latency_s", "slowdown", "fits", "shortfall_bytes",
         "batch", "tokens_per_s", "relative_throughput", "bound", "limit", "reason",
-        "cost_usd", "tdp_w", "energy_j", "counterfactual", "unpriced",
+        "cost_usd", "tdp_w", "energy_j", "tokens_per_s_per_usd", "energy_j_per_token",
+        "counterfactual", "unpriced",
     ]  # fmt: skip
 
 

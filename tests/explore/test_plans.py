@@ -76,6 +76,13 @@ def test_attention_by_data_and_experts_over_all_beats_tensor_parallelism() -> No
     assert data["largest_batch"] > 20 * tensor["largest_batch"]
 
 
+def test_stages_of_61_layers_are_among_the_plans() -> None:
+    found = {row["plan"]: row for row in deepseek()}
+    assert {row["pp"] for row in found.values()} == {1, 2, 4, 8, 16, 32}
+    assert found["pp=4,ep=16,dp=16"]["stage_layers"] == "15,15,16,15"
+    assert found["ep=64,dp=64"]["stage_layers"] == "61"
+
+
 def test_a_small_batch_wants_tensor_parallelism() -> None:
     """One sequence of a dense model: the plan that reads the fewest weights per chip."""
     found = rows(plans("h100-sxm", "llama-3.1-70b", 8, Phase.decode(1, 4096)))
@@ -123,8 +130,8 @@ def test_bad_numbers_of_chips(chips: int, message: str) -> None:
 
 
 def test_refusals_say_what_is_allowed() -> None:
-    with pytest.raises(InfeasibleError, match=r"chips: 7 .* splits deepseek-v3 .* as 4, 8$"):
-        plans("h200-sxm", "deepseek-v3", 7, Phase.decode(1, 16))
+    with pytest.raises(InfeasibleError, match=r"chips: 67 .* splits deepseek-v3 .* as 66, 68$"):
+        plans("h200-sxm", "deepseek-v3", 67, Phase.decode(1, 16))
     with pytest.raises(InfeasibleError, match="takes 8 chips; the machine of tpu-v3 has 4"):
         plans("tpu-v3", "llama-3.1-8b", 8, Phase.decode(1, 16), precision="bf16")
     with pytest.raises(ConfigError, match="plans: phase: 'encode'"):

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 SOFTMAX = 6.0
 """Vector FLOP of a score beside the exponential."""
-FP32 = 4.0
 WIDE = 256
 """Elements of a key and a value above which smaller blocks of keys are tried too."""
 
@@ -50,37 +49,55 @@ def _seen(s: AttentionShape, queries: set[int]) -> int:
 
 def _mapped(m: Any, s: AttentionShape, rows: int, split: int, keys: int) -> float:
     width = s.head_dim + s.value_dim
-    room = rows * (s.head_dim * s.q_bytes + s.value_dim * FP32)
+    room = rows * (s.head_dim * s.q_bytes + s.value_dim * s.sum_bytes)
     if room + 2 * keys * width * s.kv_bytes > m.sram:  # one block is used, one is fetched
         return math.inf
     group = s.q_heads // s.kv_heads
     packed = [row // group for row in range(s.query * group)]
-    tiles = [set(packed[i : i + rows]) for i in range(0, len(packed), rows)]
+    backwards = packed[::-1]  # tiles are cut from the last row on: the first row's is ragged
+    tiles = [set(backwards[i : i + rows]) for i in range(0, len(packed), rows)]
     blocks = [math.ceil(_seen(s, tile) / keys) for tile in tiles]
     heads = s.batch * s.kv_heads
-    units = heads * len(tiles) * split
+    pieces = heads * split
     longest = math.ceil(max(blocks) / split)
-    waves = math.ceil(units / m.cores) * max(1, min(blocks) // split)
+    # Some core has so many pieces of the first tiles, each at least as long as the shortest.
+    waves = max(
+        math.ceil(pieces * count / m.cores) * max(1, min(blocks[:count]) // split)
+        for count in range(1, len(blocks) + 1)
+        if count == 1 or pieces / m.cores * (count - 1) < 64
+    )
     makespan = max(longest, heads * sum(blocks) / m.cores, waves)
     core = makespan * _block(m, s, rows, keys)
-    per_byte = math.hypot(1 / m.memory_bandwidth, 1 / (min(units, m.cores) * m.core_draw))
-    fetched = heads * _seen(s, set(range(s.query))) * width * s.kv_bytes
-    tokens = s.batch * s.q_heads * s.query
+    row = width * s.kv_bytes
+    fetched = heads * _seen(s, set(range(s.query))) * row
+    # A core draws what its tile needs: the keys of its part, its own queries and results.
+    own = min(_seen(s, set(range(s.query))), s.window + math.ceil(rows / group) - 1)
+    drawn = (own if s.window else s.context) / split * row
+    tokens, held = s.batch * s.q_heads * s.query, min(rows, len(packed))
+    query, result = s.head_dim * s.q_bytes, s.value_dim * s.q_bytes
     moved = [
-        (fetched * per_byte, m.overlap_weights),
-        (tokens * s.head_dim * s.q_bytes * per_byte, m.overlap_activations),
-        (tokens * s.value_dim * s.q_bytes * per_byte, m.overlap_stores),
+        (_moved(m, fetched, drawn), m.overlap_weights),
+        (_moved(m, tokens * query, held * query), m.overlap_activations),
+        (_moved(m, tokens * result, held * result), m.overlap_stores),
     ]
     total, left = core, core
     for seconds, share in moved:
         behind = min(left, seconds)
         left -= behind
         total += seconds - share * behind
-    if split > 1:  # each result with its maximum and its sum, written and read in fp32
-        partial = 2 * split * tokens * (s.value_dim + 2) * FP32
-        rate = 1 / per_byte if math.isinf(m.l2_bandwidth) else m.l2_bandwidth
-        total += partial / rate
+    if split > 1:  # each result with its maximum and its sum, written and read
+        partial = 2 * (s.value_dim + 2) * s.sum_bytes
+        if math.isinf(m.l2_bandwidth):
+            total += _moved(m, split * tokens * partial, held * partial)
+        else:
+            total += split * tokens * partial / m.l2_bandwidth
     return float(total)
+
+
+def _moved(m: Any, size: float, of_a_core: float) -> float:
+    """Bytes over the memory's bandwidth and over what the busiest core can draw, joined."""
+    busiest = max(of_a_core, size / m.cores)
+    return math.hypot(size / m.memory_bandwidth, busiest / m.core_draw)
 
 
 def _block(m: Any, s: AttentionShape, rows: int, keys: int) -> float:

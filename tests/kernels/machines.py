@@ -103,5 +103,6 @@ shapes = st.builds(
     c_bytes=st.sampled_from([2.0, 4.0]),
     macs=st.sampled_from([0.5, 1.0, 2.0]),
     weights=st.booleans(),
+    sum_bytes=st.sampled_from([2.0, 4.0]),
 )
 """Products, small, skewed, prime and large."""

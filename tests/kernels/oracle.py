@@ -19,7 +19,7 @@ def latency(m: Any, s: Shape, point: Point) -> float:
     """Seconds of one mapping; infinite when it does not fit."""
     tm, tn, tk, split, rm, rn, resident, buffers = point
     slices = buffers * tk * (tm * s.a_bytes + tn * s.b_bytes)
-    if tm * tn * 4 + slices > m.sram or rm * rn > m.cores or not _kept(m, s, point):
+    if tm * tn * s.sum_bytes + slices > m.sram or rm * rn > m.cores or not _kept(m, s, point):
         return math.inf
     across, down = math.ceil(s.n / tn), math.ceil(s.m / tm)
     tiles = s.batch * across * down
@@ -37,7 +37,7 @@ def latency(m: Any, s: Shape, point: Point) -> float:
     reduction = 0.0
     if split > 1 and not m.merged_split:
         rate = 1 / per_byte if math.isinf(m.l2_bandwidth) else m.l2_bandwidth
-        reduction = 2 * split * s.batch * s.m * s.n * 4 / rate
+        reduction = 2 * split * s.batch * s.m * s.n * s.sum_bytes / rate
     memory = (a + b + c) * per_byte
     if buffers == 1:
         return float(memory + arithmetic + l2 + reduction)

@@ -39,11 +39,13 @@ SHAPES: dict[str, tuple[int, ...]] = {
 }
 
 
-def dense(*numbers: int, kv_bytes: float = 2.0, macs: float = 1.0) -> AttentionShape:
+def dense(
+    *numbers: int, kv_bytes: float = 2.0, macs: float = 1.0, sum_bytes: float = 4.0
+) -> AttentionShape:
     batch, q_heads, kv_heads, head, value, query, context, causal, window = numbers
     return AttentionShape(
         batch, q_heads, kv_heads, head, value, query, context, bool(causal), window,
-        2.0, kv_bytes, macs,
+        2.0, kv_bytes, macs, sum_bytes=sum_bytes,
     )  # fmt: skip
 
 
@@ -74,6 +76,7 @@ def shapes(draw: st.DrawFn) -> AttentionShape:
         draw(st.sampled_from([0, 1, 50, 64])) if causal else 0,
         kv_bytes=draw(st.sampled_from([0.5625, 1.0, 2.0])),
         macs=draw(st.sampled_from([0.5, 1.0, 2.0])),
+        sum_bytes=draw(st.sampled_from([2.0, 4.0])),
     )
 
 
@@ -105,12 +108,13 @@ def test_split_keys_by_hand() -> None:
     """One head, 8 blocks of keys on 8 cores: a block each, and 8 partial results to merge.
 
     A core draws 37.5 GB/s, so 8 draw what the memory gives, 300 GB/s: joined, that over the
-    root of 2. Merging: 8 x (64 + 2) fp32 written and read, 4224 bytes at 2 TB/s, 2.112 ns.
+    root of 2. Each draws the one query whole, 128 bytes, and one writes the result. Merging:
+    8 x (64 + 2) fp32 written and read, 4224 bytes at 2 TB/s, 2.112 ns.
     """
     chip = machine(core_draw=37.5e9, **SERIAL)
     cost = attention_search(chip, dense(1, 1, 1, 64, 64, 1, 512, 1, 0))
     assert (cost.rows, cost.split, cost.active) == (16, 8, 8.0)
     assert cost.core == pytest.approx(209.92e-9, rel=1e-12)
     assert cost.reduction == pytest.approx(2.112e-9, rel=1e-12)
-    moved = (131072 + 256) / 3e11 * math.sqrt(2)
+    moved = 131072 / 3e11 * math.sqrt(2) + 2 * math.hypot(128 / 3e11, 128 / 37.5e9)
     assert cost.latency == pytest.approx(209.92e-9 + moved + 2.112e-9, rel=1e-12)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from chipsim.kernels.attention import AttentionShape, attention_search
-from chipsim.kernels.collective import FULLY_CONNECTED, RING, all_reduce_seconds
+from chipsim.kernels.collective import FULLY_CONNECTED, RING, Sides, all_reduce_seconds
 from chipsim.kernels.gemm import Shape, evaluate
 from chipsim.kernels.gemm_search import search
 from chipsim.kernels.vector import vector_cost
@@ -136,19 +137,37 @@ def test_attention_bounds_and_monotone(
 @given(
     machines,
     attention_shapes,
-    st.sampled_from(["context", "query", "batch"]),
-    st.integers(1, 300),
+    st.sampled_from(["context", "query", "batch", "new"]),
+    st.one_of(st.just(1), st.integers(1, 300)),
 )
 def test_more_attention_is_never_faster(
     fields: dict[str, float], shape: AttentionShape, name: str, extra: int
 ) -> None:
-    """More cached tokens, more new ones after the same cached ones, more sequences."""
+    """More cached tokens, more new ones after as many cached or of as many, more sequences."""
     chip = machine(**fields)
-    larger = shape._replace(**{name: getattr(shape, name) + extra})
+    if name == "new":
+        larger = shape._replace(query=min(shape.context, shape.query + extra))
+    else:
+        larger = shape._replace(**{name: getattr(shape, name) + extra})
     if name == "query":
         larger = larger._replace(context=shape.context + extra)
     less, more = attention_search(chip, shape), attention_search(chip, larger)
     assert more.latency >= less.latency * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("window", [0, 1, 100])
+@pytest.mark.parametrize("group", [1, 7, 8])
+@pytest.mark.parametrize("draw", [math.inf, 2e9, 5e10])
+def test_attention_rises_query_by_query(draw: float, group: int, window: int) -> None:
+    """Every length in turn: a tile more neither idles cores nor brings keys faster."""
+    chip = machine(core_draw=draw, overlap_activations=0.3)
+    lengths = [
+        AttentionShape(1, group, 1, 64, 64, query, 500, True, window, 2.0, 2.0, 1.0)
+        for query in range(1, 501)
+    ]
+    seconds = [attention_search(chip, shape).latency for shape in lengths]
+    falls = [query for query, (a, b) in enumerate(pairwise(seconds), 1) if b < a * (1 - 1e-9)]
+    assert not falls
 
 
 @given(machines, st.floats(1, 1e12), st.floats(0, 1e13), st.booleans(), st.booleans())
@@ -165,21 +184,25 @@ def test_vector_operator(
         assert cost.memory == traffic / known.memory_bandwidth
 
 
+ONE = Sides(1, 1, 1, 1)
+"""No torus."""
+
+
 @given(st.floats(1, 1e10), st.integers(2, 512), st.sampled_from([FULLY_CONNECTED, RING]))
 def test_all_reduce_is_at_least_the_ring_bound(size: float, chips: int, topology: int) -> None:
     chip = machine()
-    seconds = all_reduce_seconds(chip, size, chips, topology)
+    seconds = all_reduce_seconds(chip, size, chips, topology, ONE)
     bound = 2.0 * (chips - 1) / chips * size / plain().link_bandwidth
     assert seconds >= bound * (1 - 1e-12)
-    faster = all_reduce_seconds(machine(link_bandwidth=2e11), size, chips, topology)
+    faster = all_reduce_seconds(machine(link_bandwidth=2e11), size, chips, topology, ONE)
     assert faster < seconds
 
 
 def test_all_reduce_of_one_chip_is_free() -> None:
-    assert all_reduce_seconds(machine(), 1e8, 1, RING) == 0.0
+    assert all_reduce_seconds(machine(), 1e8, 1, RING, ONE) == 0.0
 
 
 def test_all_reduce_closed_form() -> None:
     """100 MB over 8 chips at 50 GB/s: 3.5 ms without packets and latency."""
     chip = machine(link_bandwidth=5e10, link_latency=0.0, link_header=0.0)
-    assert all_reduce_seconds(chip, 1e8, 8, RING) == pytest.approx(3.5e-3, rel=1e-12)
+    assert all_reduce_seconds(chip, 1e8, 8, RING, ONE) == pytest.approx(3.5e-3, rel=1e-12)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
+from math import prod
 from typing import Any
 
 import pytest
@@ -16,8 +18,11 @@ from chipsim.kernels.collective import (
     FULLY_CONNECTED,
     HIERARCHICAL,
     REDUCE_SCATTER,
+    REDUCING_SWITCH,
     RING,
     SEND_RECV,
+    TORUS,
+    Sides,
     collective_seconds,
 )
 from tests.kernels.machines import machine, plain
@@ -30,8 +35,20 @@ PURE: dict[str, float] = {
 PATTERNS = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL)
 
 
-def seconds(chip: Any, pattern: int, size: float, local: int, nodes: int, ring: int = 0) -> Any:
-    return collective_seconds(chip, pattern, size, local, nodes, ring)[0]
+ONE = Sides(1, 1, 1, 1)
+"""No torus."""
+
+
+def seconds(
+    chip: Any,
+    pattern: int,
+    size: float,
+    local: int,
+    nodes: int,
+    topology: int = 0,
+    sides: Sides = ONE,
+) -> Any:
+    return collective_seconds(chip, pattern, size, local, nodes, topology, sides)[0]
 
 
 def pairwise(size: float, local: int, nodes: int) -> float:
@@ -91,7 +108,7 @@ def test_all_to_all_around_a_ring_loads_every_link(chips: int) -> None:
 
 def test_two_levels_of_an_all_reduce() -> None:
     """64 chips in 8 machines, 100 MB: 2 (7/8 · 100 MB / 400 GB/s + 7/8 · 12.5 MB / 50 GB/s)."""
-    found, algorithm = collective_seconds(machine(**PURE), ALL_REDUCE, 1e8, 8, 8, 0)
+    found, algorithm = collective_seconds(machine(**PURE), ALL_REDUCE, 1e8, 8, 8, 0, ONE)
     assert found == pytest.approx(2 * (7 / 8 * 1e8 / 4e11 + 7 / 8 * 1.25e7 / 5e10))
     assert algorithm == HIERARCHICAL
     assert seconds(machine(**PURE), ALL_GATHER, 1e8, 8, 8) == pytest.approx(found / 2)
@@ -157,3 +174,98 @@ def test_faster_links_and_fewer_bytes_are_never_slower(
     faster = machine(**{name: getattr(plain(), name) * factor})
     assert seconds(faster, pattern, size, *group, ring) <= before * (1 + 1e-12)
     assert seconds(machine(), pattern, size * factor, *group, ring) >= before * (1 - 1e-12)
+
+
+def torus(*sides: int) -> Sides:
+    """All chips of a machine of so many per dimension."""
+    x, y, z = (*sides, 1, 1)[:3]
+    return Sides(x, y, z, len(sides))
+
+
+@pytest.mark.parametrize("sides", [(2, 2), (4, 4), (3, 3, 3), (4, 4, 4), (8, 8, 8)])
+def test_an_even_torus_reduces_at_all_its_links(sides: tuple[int, ...]) -> None:
+    """2 (p - 1)/p S/B with 2 (d - 1) steps along each dimension, where a ring has 2 (p - 1)."""
+    chips = prod(sides)
+    chip = machine(**(PURE | {"link_latency": 1e-6}))
+    ring_bound = 2 * (chips - 1) / chips * 1e8 / 4e11
+    steps = sum(2 * (side - 1) for side in sides)
+    found = seconds(chip, ALL_REDUCE, 1e8, chips, 1, TORUS, torus(*sides))
+    assert found == pytest.approx(ring_bound + steps * 1e-6)
+    for pattern in (ALL_GATHER, REDUCE_SCATTER):
+        half = seconds(chip, pattern, 1e8, chips, 1, TORUS, torus(*sides))
+        assert half == pytest.approx(found / 2)
+
+
+def test_an_uneven_torus_by_hand() -> None:
+    """4 x 2, two halves of S, each dimension at B/2. A half along x first: 3/4 of it, then half
+    of the quarter that is left; the other along y first: half of it, then 3/4 of the half.
+    The slower of both: 3/4 and then 3/8 of S/B, of a bound of 7/8."""
+    found = seconds(machine(**PURE), REDUCE_SCATTER, 1e8, 8, 1, TORUS, torus(4, 2))
+    assert found == pytest.approx((3 / 4 + 3 / 8) * 1e8 / 4e11)
+
+
+def test_a_group_along_one_side_has_the_links_of_that_side() -> None:
+    group = Sides(4, 1, 1, 3)
+    found = seconds(machine(**PURE), ALL_REDUCE, 1e8, 4, 1, TORUS, group)
+    assert found == pytest.approx(2 * 3 / 4 * 1e8 / (4e11 / 3))
+    few = machine(**(PURE | {"link_latency": 1e-6}))
+    assert seconds(few, ALL_REDUCE, 1e-3, 4, 1, TORUS, group) == pytest.approx(6e-6, rel=1e-3)
+
+
+@pytest.mark.parametrize("chips", [2, 5, 8])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_torus_of_one_dimension_is_a_ring(pattern: int, chips: int) -> None:
+    once = seconds(machine(), pattern, 1e7, chips, 1, TORUS, torus(chips))
+    assert once == pytest.approx(seconds(machine(), pattern, 1e7, chips, 1, RING))
+
+
+@pytest.mark.parametrize("sides", [(2, 2), (4, 2), (3, 5), (4, 4), (3, 2, 4)])
+def test_all_to_all_over_a_torus_loads_every_link(sides: tuple[int, ...]) -> None:
+    """Shares routed one dimension after the other, the short way; halves where both are."""
+    load: Counter[tuple[tuple[int, ...], int, int]] = Counter()
+    places = list(product(*map(range, sides)))
+    for source, target in product(places, repeat=2):
+        at = list(source)
+        for axis, side in enumerate(sides):
+            step = (target[axis] - at[axis]) % side
+            ways = {1, -1} if 2 * step == side else {1 if 2 * step < side else -1}
+            for way in ways if step else ():
+                here = list(at)
+                for _ in range(step if way == 1 else side - step):
+                    load[tuple(here), axis, way] += 2 // len(ways)
+                    here[axis] = (here[axis] + way) % side
+            at[axis] = target[axis]
+    chips = prod(sides)
+    port = PURE["link_bandwidth"] / len(sides) / 2
+    busiest = max(load.values()) / 2 * (1e8 / chips) / port
+    found = seconds(machine(**PURE), ALL_TO_ALL, 1e8, chips, 1, TORUS, torus(*sides))
+    assert found == pytest.approx(busiest)
+
+
+@given(
+    st.sampled_from(PATTERNS), st.floats(1, 1e10), st.floats(1, 10),
+    st.lists(st.integers(1, 9), min_size=2, max_size=3),
+)  # fmt: skip
+def test_no_torus_beats_its_ports(
+    pattern: int, size: float, factor: float, sides: list[int]
+) -> None:
+    chips = prod(sides)
+    found = seconds(machine(), pattern, size, chips, 1, TORUS, torus(*sides))
+    times = 2.0 if pattern == ALL_REDUCE else 1.0
+    bound = times * (chips - 1) / chips * size / plain().link_bandwidth
+    assert found >= bound * (1 - 1e-12)
+    more = seconds(machine(), pattern, size * factor, chips, 1, TORUS, torus(*sides))
+    assert more >= found * (1 - 1e-12)
+    faster = machine(link_bandwidth=plain().link_bandwidth * factor)
+    assert seconds(faster, pattern, size, chips, 1, TORUS, torus(*sides)) <= found * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("chips", [2, 3, 8, 72])
+def test_a_switch_that_adds_takes_the_message_once(chips: int) -> None:
+    """Up and down at once: S/B instead of 2 (p - 1)/p S/B; the other patterns stay."""
+    chip = machine(**PURE)
+    least = min(2 * (chips - 1) / chips, 1.0) * 1e8 / 4e11
+    assert seconds(chip, ALL_REDUCE, 1e8, chips, 1, REDUCING_SWITCH) == pytest.approx(least)
+    for pattern in (ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL):
+        found = seconds(chip, pattern, 1e8, chips, 1, REDUCING_SWITCH)
+        assert found == seconds(chip, pattern, 1e8, chips, 1, FULLY_CONNECTED)

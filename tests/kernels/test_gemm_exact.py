@@ -24,6 +24,7 @@ TINY: list[tuple[dict[str, float], Shape]] = [
     ({"cores": 6, "l2_capacity": 3000.0}, Shape(100, 70, 8, 1, 2.0, 2.0, 2.0, 1.0, True)),
     ({"cores": 6, "l2_capacity": 9000.0}, Shape(150, 100, 8, 1, 2.0, 2.0, 2.0, 1.0, True)),
     ({"cores": 2, "l2_bandwidth": math.inf}, Shape(30, 60, 12, 1, 2.0, 2.0, 2.0, 1.0, True)),
+    ({"cores": 4, "sram": 3000.0}, Shape(40, 20, 10, 1, 2.0, 2.0, 2.0, 1.0, True, 2.0)),
     ({"cores": 4, "memory_bandwidth": 1e9}, Shape(96, 97, 6, 3, 4.0, 2.0, 2.0, 1.0, True)),
     ({"cores": 4, "lanes": 3.0, "rows": 5.0, "columns": 7.0},
      Shape(19, 23, 29, 1, 2.0, 2.0, 2.0, 1.0, True)),

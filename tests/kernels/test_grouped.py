@@ -19,6 +19,7 @@ shapes = st.builds(
     n=st.integers(1, 3000), k=st.integers(1, 3000),
     a_bytes=st.sampled_from([1.0, 2.0]), b_bytes=st.sampled_from([0.5625, 1.0, 2.0]),
     c_bytes=st.sampled_from([2.0]), macs=st.sampled_from([1.0, 4.0]),
+    sum_bytes=st.sampled_from([2.0, 4.0]),
 )  # fmt: skip
 groups = st.lists(
     st.tuples(st.floats(0.1, 200.0), st.floats(1.0, 900.0)), min_size=1, max_size=4
@@ -41,7 +42,7 @@ def test_whole_numbers_are_a_batched_product(
     fields: dict[str, float], shape: GroupedShape, experts: int, rows: int
 ) -> None:
     a, b, c, macs = shape.a_bytes, shape.b_bytes, shape.c_bytes, shape.macs
-    batched = Shape(rows, shape.n, shape.k, experts, a, b, c, macs, True)
+    batched = Shape(rows, shape.n, shape.k, experts, a, b, c, macs, True, shape.sum_bytes)
     found = search(machine(**fields), batched)[1]
     assert latency(fields, shape, [(experts, rows)]) == pytest.approx(found, rel=1e-12)
 

@@ -13,6 +13,7 @@ from chipsim.kernels.attention import (
     attention_search,
     picked_blocks,
     rows_read,
+    wave_blocks,
     whole_blocks,
 )
 from chipsim.kernels.recurrence import RecurrenceShape, recurrence_search
@@ -45,7 +46,7 @@ def test_blocks_of_picked_rows_one_by_one(
     read = [min(before + i + 1, top_k) for i in range(query)]
     blocks = [math.ceil(rows / keys) for rows in read]
     assert picked_blocks(shape, 3, keys) == (
-        3 * query, 3 * sum(blocks), max(blocks), min(blocks)
+        3 * query, 3 * sum(blocks), max(blocks)
     )  # fmt: skip
     assert rows_read(shape) == sum(read)
     assert whole_blocks(top_k, keys) == sum(math.ceil(i / keys) for i in range(1, top_k + 1))
@@ -78,6 +79,34 @@ def test_more_of_a_resource_is_never_slower(
     assume(math.isfinite(before))
     after = attention_search(machine(**(fields | {name: 2 * fields[name]})), shape).latency
     assert after <= before * (1 + 1e-9)
+
+
+@given(machines, latents, st.sampled_from(["context", "query", "new", "batch"]), st.just(1))
+def test_more_latent_attention_is_never_faster(
+    fields: dict[str, float], shape: AttentionShape, name: str, extra: int
+) -> None:
+    larger = shape._replace(query=min(shape.context, shape.query + extra))
+    if name != "new":
+        larger = shape._replace(**{name: getattr(shape, name) + extra})
+    if name == "query":
+        larger = larger._replace(context=shape.context + extra)
+    less, more = (attention_search(machine(**fields), each) for each in (shape, larger))
+    assert more.latency >= less.latency * (1 - 1e-9)
+
+
+@given(
+    st.integers(1, 9), st.integers(0, 90), st.integers(1, 70), st.integers(1, 40),
+    st.sampled_from([1, 2, 6]), st.floats(0.01, 2.0),
+)  # fmt: skip
+def test_the_fullest_core_of_picked_rows_one_by_one(
+    query: int, before: int, top_k: int, keys: int, split: int, share: float
+) -> None:
+    shape = latent(1, 8, query, before, top_k)
+    read = [min(before + i + 1, top_k) for i in range(query)][::-1]
+    blocks = [max(1, math.ceil(rows / keys) // split) for rows in read]
+    counts = range(1, query + 1)
+    expected = max(math.ceil(share * 3 * count) * min(blocks[:count]) for count in counts)
+    assert wave_blocks(shape, 16, keys, 3 * query, split, share) == expected
 
 
 def test_a_latent_row_is_read_once_for_keys_and_values() -> None:

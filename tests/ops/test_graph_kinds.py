@@ -8,8 +8,9 @@ import networkx as nx
 import pytest
 
 from chipsim.arch_configs import names
+from chipsim.errors import ConfigError
 from chipsim.ops.graph import Phase, layer_graph, phase_graph
-from chipsim.ops.layers import Experts, Latent, Linear
+from chipsim.ops.layers import Experts, Grouped, Latent, Linear
 from chipsim.ops.loads import ExpertLoad, distinct_experts
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.operators import (
@@ -20,9 +21,10 @@ from chipsim.ops.operators import (
     LatentAttention,
     Recurrence,
 )
-from chipsim.ops.parameters import expert_parameters, layer_modules, linear_widths
+from chipsim.ops.parameters import expert_parameters, layer_modules
 from chipsim.ops.plan import Parallelism
 from chipsim.ops.precision import Precision
+from chipsim.ops.recurrent_parameters import linear_widths
 from tests.ops.test_parts import MOE, small
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ def matrix_parameters(spec: ModelSpec, layer: Layer) -> int:
     elif isinstance(mixer, Latent):
         count -= mixer.kv_lora_rank + (mixer.q_lora_rank or 0)
         count -= 2 * mixer.indexer.head_dim if mixer.indexer else 0
-    elif mixer is not None:
+    elif isinstance(mixer, Grouped):
         width = (mixer.heads + 2 * mixer.kv_heads) * mixer.head_dim
         count -= width if spec.has_bias("qkv") else 0
         count -= spec.hidden if spec.has_bias("output") else 0
@@ -165,7 +167,26 @@ def test_sparse_attention_reads_few_rows_and_its_indexer_all_keys() -> None:
     assert scores.flops == 4 * 2 * 64 * 128 * 100_000
 
 
-def test_sparse_attention_has_one_form_at_every_length() -> None:
+def test_sparse_attention_expands_its_rows_in_prefill_where_asked() -> None:
+    """320 products per head and pair, not 2 x 512 + 64 where all are read: 3.4 times."""
+    short = Phase.prefill(1, 500, 1000)
+    expanded = operators(layer_graph(V32, short, sparse="expanded"))
+    absorbed = operators(layer_graph(V32, short))
+    assert expanded["latent_up"].m == 1500
+    assert expanded["attention"].pairs == absorbed["attention"].pairs
+    assert absorbed["attention"].flops == 3.4 * expanded["attention"].flops
+    assert expanded["index_scores"] == absorbed["index_scores"]
+    long = operators(layer_graph(V32, Phase.prefill(1, 500, 9500), sparse="expanded"))
+    assert long["attention"].pairs == 500 * 9500 + 500 * 501 // 2
+    step = layer_graph(V32, Phase.mixed(64, 0, 4, 4096), sparse="expanded")
+    assert step.has_edge("index_top_k", "attention")
+    assert isinstance(operators(step)["attention"], Attention)
+    assert isinstance(operators(step)["attention_decode"], LatentAttention)
+    with pytest.raises(ConfigError, match=r"sparse: 'dense' .* absorbed, expanded"):
+        layer_graph(V32, short, sparse="dense")  # type: ignore[arg-type]
+
+
+def test_absorbed_sparse_attention_is_the_same_at_every_length() -> None:
     """Below what a query may read it reads all that it sees, by the same operators."""
     short, long = (
         operators(layer_graph(V32, phase))

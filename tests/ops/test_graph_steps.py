@@ -78,6 +78,19 @@ def test_chunks_of_sparse_attention_add_up_too(
     assert sums == {key: operators(whole)[key].flops for key in sums}
 
 
+@pytest.mark.parametrize(("prompt", "chunk", "prefix"), [(9000, 1000, 3000), (5000, 999, 0)])
+def test_chunks_of_the_expanded_form_add_up_as_well(
+    prompt: int, chunk: int, prefix: int
+) -> None:
+    """Scores, picked or masked, and the indexer's; keys and values are made again instead."""
+    spec = ModelSpec.load("deepseek-v3.2")
+    steps = [Phase.prefill(1, prompt, prefix), *Phase.chunks(1, prompt, chunk, prefix)]
+    whole, *parts = [operators(layer_graph(spec, step, sparse="expanded")) for step in steps]
+    for key in ("attention", "index_query", "index_scores", "index_top_k"):
+        assert sum(part[key].flops for part in parts) == whole[key].flops
+    assert sum(part["latent_up"].flops for part in parts) > whole["latent_up"].flops
+
+
 def test_chunks_expand_the_prefix_again_and_read_more_experts() -> None:
     spec, phase = V3, Phase.prefill(1, 4096)
     whole = operators(phase_graph(spec, phase))
@@ -191,3 +204,18 @@ def test_work_never_falls_with_batch_or_context(
         more = work(Phase(**(fields | {field: fields[field] + 1})))
         for before, after in zip(work(phase), more, strict=True):
             assert after >= before * (1 - 1e-12)
+
+
+@given(st.integers(1, 4), st.integers(1, 99), st.integers(0, 99))
+def test_work_of_the_expanded_form_never_falls(batch: int, prompt: int, prefix: int) -> None:
+    spec = SMALL["sparse"]
+    less, *more = (
+        phase_graph(spec, Phase.prefill(*sizes), sparse="expanded")
+        for sizes in (
+            (batch, prompt, prefix), (batch, prompt, prefix + 1), (batch, prompt + 1, prefix),
+            (batch + 1, prompt, prefix),
+        )
+    )  # fmt: skip
+    for graph in more:
+        for what in ("flops", "bytes"):
+            assert everything(graph, what) >= everything(less, what) * (1 - 1e-12)

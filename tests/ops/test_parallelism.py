@@ -5,10 +5,19 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.ops.model import ModelSpec
-from chipsim.ops.parallelism import Parallelism, allowed_tp, check, divisors, valid_plans
+from chipsim.ops.parallelism import (
+    Parallelism,
+    allowed_tp,
+    check,
+    divisors,
+    stages,
+    valid_plans,
+)
 from tests.ops.models import GPT3, LLAMA2_70B, llama, opt
 
 DEEPSEEK = ModelSpec.load("deepseek-v3")
@@ -72,14 +81,33 @@ def test_kv_heads_split_or_replicate_evenly() -> None:
     assert allowed_tp(llama(2, 768, 24, kv_heads=4, intermediate=96)) == (1, 2, 4, 8, 12, 24)
 
 
-def test_layers_split_into_whole_stages() -> None:
+def test_a_stage_has_a_layer_at_least() -> None:
     assert check(GPT3, Parallelism(pp=8)) is None
+    assert check(GPT3, Parallelism(tp=8, pp=5)) is None
     with pytest.raises(InfeasibleError) as caught:
-        check(GPT3, Parallelism(tp=8, pp=5))
+        check(GPT3, Parallelism(tp=8, pp=97))
     assert str(caught.value) == (
-        "plan: pp: 5 is not allowed for gpt3-175b (96 layers); "
-        "allowed: 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96"
+        "plan: pp: 97 is not allowed for gpt3-175b (96 layers); allowed: 1 to 96"
     )
+
+
+@given(st.integers(1, 130), st.integers(1, 130))
+def test_layers_are_dealt_as_engines_deal_them(pp: int, more: int) -> None:
+    """Layers left over go one each to the stages before the last, from the back."""
+    layers = pp + more
+    expected = [layers // pp] * pp
+    for place in range(layers % pp):
+        expected[-2 - place] += 1
+    found = Parallelism(pp=pp).stage_layers(layers)
+    assert list(found) == expected
+    assert sum(found) == layers
+    assert found[-1] == min(found)
+
+
+def test_stages_hold_the_layers_in_their_order() -> None:
+    held = stages(DEEPSEEK, 4)
+    assert [len(stage) for stage in held] == [15, 15, 16, 15]
+    assert tuple(layer for stage in held for layer in stage) == DEEPSEEK.sequence
 
 
 def test_a_dense_model_has_no_experts_to_spread() -> None:
