@@ -110,8 +110,14 @@ class Rank:
     def pending_tokens(self) -> int:
         prompts = [job for job in self.queue + self.running if job.phase != "decoding"]
         left = sum(job.to_prefill - job.in_cache for job in prompts if not job.swapped)
-        swapped = sum(job.swapped for job in self.queue)
-        return left + swapped + len(self.decodes()) + len(self.ready) + len(self.coming)
+        here = sum(job.swapped or job.target is self for job in prompts)
+        return left + here + len(self.decodes()) + len(self.ready) + len(self.coming)
+
+    def promised(self) -> int:
+        """Blocks that jobs bound to this rank will take."""
+        return sum(
+            blocks_to_decode(self.machine, job) for job in self.coming if job.reserved is None
+        )
 
 
 @dataclass(eq=False)
@@ -162,6 +168,13 @@ class Machine:
         return self.up and not self.parts
 
 
+def blocks_to_decode(machine: Machine, job: Job) -> int:
+    """Blocks that a job takes at admission where it decodes."""
+    if machine.pool["reserve"] == codes.RESERVE_PROMPT:
+        return -(-(job.to_prefill + 1) // int(machine.pool["block"]))
+    return -(-(job.prompt + job.output) // int(machine.pool["block"]))
+
+
 def mix(value: int) -> int:
     """The finaliser of splitmix64, one step on."""
     value = (value + 0x9E3779B97F4A7C15) & MASK
@@ -190,7 +203,7 @@ class Router:
         return own[self._one(job, inside, own[0].machine.last)]
 
     def _one(self, job: Job, places: dict[int, list[Rank]], last: Place) -> int:
-        numbers = sorted(places)
+        numbers, whole = sorted(places), last is self.last
         if self.policy == codes.ROUND_ROBIN:
             behind = [number for number in numbers if number > last.number]
             last.number = (behind or numbers)[0]
@@ -202,7 +215,7 @@ class Router:
         load = {
             codes.LEAST_REQUESTS: Rank.requests,
             codes.LEAST_TOKENS: Rank.pending_tokens,
-            codes.LEAST_KV: lambda rank: rank.used,
+            codes.LEAST_KV: lambda rank: rank.used + (rank.promised() if whole else 0),
         }[self.policy]
         return min(numbers, key=lambda number: (sum(map(load, places[number])), number))
 
@@ -323,12 +336,9 @@ class Cluster:
 
     def blocks_to_prefill(self, machine: Machine, job: Job) -> int:
         """Blocks that a prompt takes on a machine when it starts there."""
-        return self.blocks_for(machine, job, machine.role == codes.PREFILL)
-
-    def blocks_for(self, machine: Machine, job: Job, prompt_only: bool) -> int:
-        if prompt_only or machine.pool["reserve"] == codes.RESERVE_PROMPT:
+        if machine.role == codes.PREFILL:
             return -(-(job.to_prefill + 1) // int(machine.pool["block"]))
-        return -(-(job.prompt + job.output) // int(machine.pool["block"]))
+        return blocks_to_decode(machine, job)
 
     def fits(self, machine: Machine, job: Job) -> bool:
         tokens = job.to_prefill + 1
@@ -336,16 +346,13 @@ class Cluster:
             tokens = job.prompt + job.output
         return -(-tokens // int(machine.pool["block"])) <= machine.pool["kv_blocks"]
 
-    def needs_decode(self, job: Job) -> bool:
-        return self.by_decode or job.output - job.emitted > 1
+    def ends_with_prefill(self, job: Job) -> bool:
+        return job.output == 1 and not self.by_decode
 
     def route(self, job: Job) -> None:
-        up = [machine for machine in self.machines if machine.up]
-        able = [machine for machine in up if machine.may_prefill]
-        decoders = [machine for machine in self.machines if machine.may_decode]
-        if not able or (
-            self.needs_decode(job) and not any(machine.up for machine in decoders)
-        ):
+        """Send a job to where it is prefilled, or say why not."""
+        able = [machine for machine in self.machines if machine.up and machine.may_prefill]
+        if not able:
             self.no_instance(job)
             return
         fitting = [machine for machine in able if self.fits(machine, job)]
@@ -353,22 +360,41 @@ class Cluster:
             self.reject(job, "too_large")
             return
         rank = self.to_prefill.pick(job, fitting, lambda _: True)
-        machine = rank.machine
-        fitting = [other for other in decoders if self.fits(other, job)]
-        if not self.keeps(machine) and not fitting:  # XXX needs_decode
-            self.reject(job, "too_large")
-            return
-        limit = machine.pool["max_queue"]
+        decoders = [machine for machine in self.machines if machine.may_decode]
+        decodes = not self.ends_with_prefill(job)
+        if decodes and not rank.machine.may_decode:
+            if not decoders:
+                self.no_instance(job)
+                return
+            if not any(self.fits(machine, job) for machine in decoders):
+                self.reject(job, "too_large")
+                return
+        limit = rank.machine.pool["max_queue"]
         if limit >= 0 and len(rank.queue) >= limit and not job.preempted:
             self.reject(job, "queue_full")
             return
-        decode_chosen = self.options.decode_at == codes.AT_ARRIVAL
-        if decode_chosen and self.needs_decode(job) and not self.keeps(machine):
-            up = [other for other in fitting if other.up]
-            job.target = self.to_decode.pick(job, up or fitting, lambda _: True)
-            job.target.coming.append(job)
+        if decodes and self.options.decode_at == codes.AT_ARRIVAL:
+            up = [machine for machine in decoders if machine.up]
+            if not self.bind(job, rank, up):
+                if up:
+                    self.reject(job, "too_large")
+                else:
+                    self.no_instance(job)
+                return
         job.queue_start = self.now
         self.put(job, rank)
+
+    def bind(self, job: Job, rank: Rank, decoders: list[Machine]) -> bool:
+        """Choose at arrival where a job is to decode."""
+        if self.keeps(rank.machine):
+            job.target = rank
+            return True
+        fitting = [machine for machine in decoders if self.fits(machine, job)]
+        if fitting:
+            job.target = self.to_decode.pick(job, fitting, lambda _: True)
+            if job.target is not rank:
+                job.target.coming.append(job)
+        return bool(fitting)
 
     def keeps(self, machine: Machine) -> bool:
         return machine.may_decode and self.options.keep_mixed
@@ -424,8 +450,7 @@ class Cluster:
             if parts:
                 self.start_step(machine, parts)
                 return
-            preempted = sum(job.preemptions for job in self.jobs) > before
-            again = preempted and any(rank.ready for rank in machine.ranks)
+            again = sum(job.preemptions for job in self.jobs) > before
 
     def join(self, rank: Rank) -> None:
         """What was swapped out, then what is ready here, comes into the batch."""
@@ -552,6 +577,7 @@ class Cluster:
             self.put(job, rank)
             return
         job.to_prefill, job.in_cache = job.prompt + job.emitted, 0
+        job.target = None
         if rank.machine.may_prefill:
             self.put(job, rank)
         else:
@@ -665,8 +691,9 @@ class Cluster:
             if job.emitted == job.output:
                 self.end(job)
                 return
-        if self.keeps(job.rank.machine):
-            job.phase, job.decode = "decoding", job.rank
+        stays = job.target is job.rank if job.target else self.keeps(job.rank.machine)
+        if stays:
+            job.phase, job.decode, job.target = "decoding", job.rank, None
             return
         job.rank.running.remove(job)
         job.phase = "handing_off"
@@ -681,9 +708,12 @@ class Cluster:
     def stream_chunk(self, job: Job) -> None:
         """Send what a chunk computed, if chunks are streamed."""
         to = job.target
-        if to is None or self.link(job, to.machine)["overlap"] != codes.STREAM:
+        if to in {None, job.rank} or self.link(job, to.machine)["overlap"] != codes.STREAM:
             return
-        if job.reserved is None and self.room(job, to):  # XXX O4
+        waited_for = any(
+            other.target and other.target.machine is to.machine for other in self.hand_offs
+        )
+        if job.reserved is None and not waited_for and self.room(job, to):
             self.reserve(job, to)
         if job.reserved is not None:
             self.send(job)
@@ -717,7 +747,7 @@ class Cluster:
         self.hand_offs.append(job)
 
     def room(self, job: Job, rank: Rank) -> bool:
-        return self.blocks_for(rank.machine, job, False) <= rank.free
+        return blocks_to_decode(rank.machine, job) <= rank.free
 
     def place(self, job: Job) -> bool:
         """Reserve where it is to decode, and send it there."""
@@ -741,7 +771,7 @@ class Cluster:
 
     def reserve(self, job: Job, rank: Rank) -> None:
         job.reserved = rank
-        rank.blocks[job] = self.blocks_for(rank.machine, job, False)
+        rank.blocks[job] = blocks_to_decode(rank.machine, job)
 
     def send(self, job: Job) -> None:
         """Send what is in the cache and not yet sent."""
