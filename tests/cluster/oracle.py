@@ -603,9 +603,11 @@ class Cluster:
                 job.chunk_start, job.chunk_s = self.now, seconds
         machine.parts, machine.started = parts, self.now
         machine.ends = self.now + seconds
-        self.book(machine, parts, seconds)
+        machine.totals["joules"] += sum(part.joules for part in parts)
 
-    def book(self, machine: Machine, parts: list[Part], seconds: float) -> None:
+    def book(self, machine: Machine) -> None:
+        """Account for a step that ends now, as things are before anything comes of it."""
+        parts, seconds = machine.parts, self.now - machine.started
         prompt_tokens = sum(size for part in parts for _, size in part.chunks)
         decodes = sum(len(part.decodes) for part in parts)
         kind = codes.PREFILL_STEP if not decodes else codes.MIXED_STEP
@@ -615,12 +617,11 @@ class Cluster:
         machine.totals["steps"] += 1
         machine.totals["prompt_tokens"] += prompt_tokens
         machine.totals["decode_tokens"] += decodes
-        machine.totals["joules"] += sum(part.joules for part in parts)
         self.seen[name.get(kind, "mixed_s")] += 1
         self.log.append(
             {
-                "start_s": self.now,
-                "end_s": self.now + seconds,
+                "start_s": machine.started,
+                "end_s": self.now,
                 "instance": machine.index,
                 "kind": kind,
                 "prompt_tokens": prompt_tokens,
@@ -651,6 +652,7 @@ class Cluster:
 
     def end_step(self, machine: Machine) -> None:
         self.events += 1
+        self.book(machine)
         parts, machine.parts, machine.ends = machine.parts, [], NEVER
         self.touched.add(machine.index)
         for part in parts:
