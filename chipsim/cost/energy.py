@@ -87,6 +87,7 @@ class EnergyModel:
             "link_j_per_byte": self.energies.link,
         }
         self._macs: dict[str, float] = {}
+        self._known: dict[int, tuple[Estimate, Energy]] = {}  # by identity: kept beside
         _, supply = clock_and_supply(chip, base, self.energies)
         self._square = supply**2
 
@@ -99,7 +100,13 @@ class EnergyModel:
         return known
 
     def operator(self, estimate: Estimate) -> Energy:
-        """Joules of one run of an operator on one chip."""
+        """Joules of one run of an operator on one chip; remembered for an estimate."""
+        known = self._known.get(id(estimate))
+        if known is None:
+            known = self._known[id(estimate)] = (estimate, self._operator(estimate))
+        return known[1]
+
+    def _operator(self, estimate: Estimate) -> Energy:
         asked = work(estimate, self.chip)
         rates = self.rates
         parts = {
