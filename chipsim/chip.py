@@ -198,6 +198,17 @@ class Chip(Spec):
     floorplan: Floorplan | None = None
     """Null: no area can be modelled."""
 
+    @field_validator("floorplan")
+    @classmethod
+    def _cores_on_the_die(
+        cls, value: Floorplan | None, info: ValidationInfo
+    ) -> Floorplan | None:
+        works = info.data.get("cores", 0)
+        # A cut rounds the cores that work, and not those on the die.
+        if value is not None and value.cores is not None and value.cores <= works - 1:
+            raise ValueError(f"cores on the die: at least the {works} that work")
+        return value
+
     @classmethod
     def load(cls, name: str) -> Chip:
         """Read a chip by library name or path (`ConfigError`, `UnknownNameError`)."""

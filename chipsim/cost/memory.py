@@ -83,11 +83,11 @@ class MemoryTechnology(Spec):
         return self
 
     @classmethod
-    def load(cls, technology: str) -> MemoryTechnology:
-        """The technology of a name as chips write it (`UnknownNameError`)."""
+    def load(cls, technology: str, where: str = "") -> MemoryTechnology:
+        """The technology of a name as chips write it (`UnknownNameError`, of a place)."""
         known = _library()
         if technology not in known:
-            raise UnknownNameError("memory", technology, known)
+            raise UnknownNameError("memory", technology, known, where)
         return known[technology]
 
     @property
@@ -165,7 +165,9 @@ def memory_parts(chip: Chip, base: Chip | None = None) -> MemoryParts:
     >>> memory_parts(Chip.load("spad-decode").scaled(memory_bandwidth=0.7)).counterfactual
     'bandwidth of 3.5 stacks, capacity of 5: whole stacks have both (4: 2681.6 GB/s, 64 GiB)'
     """
-    technology = MemoryTechnology.load(chip.memory.technology)
+    technology = MemoryTechnology.load(
+        chip.memory.technology, f"{chip.name}: memory.technology"
+    )
     sites = chip.floorplan.memory if chip.floorplan else None
     clamshell = sites is not None and sites.clamshell
     if clamshell and not technology.clamshell:

@@ -12,7 +12,7 @@ from typing import cast
 
 from chipsim.chip import RESOURCES, Chip
 from chipsim.errors import ConfigError, UnknownNameError
-from chipsim.units import DIMENSIONS, parse
+from chipsim.units import parse, with_unit
 
 MOST_POINTS = 10_000
 """Points of one curve or grid."""
@@ -189,7 +189,7 @@ def _values(chip: Chip, resource: str, values: Sequence[float | str] | str) -> l
 def _allowed(resource: str) -> str:
     if resource in KINDS:
         kind = KINDS[resource]
-        return f"a {kind} above 0 with its unit, e.g. {DIMENSIONS[kind][1]!r}"
+        return with_unit(kind, " above 0")
     if resource == "systolic_array":
         return "cells or a shape, e.g. 256 or 16x16"
     return "a whole number from 1"

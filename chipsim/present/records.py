@@ -203,6 +203,7 @@ def memory_record(memory: MemoryPlan, context: int) -> dict[str, Any]:
         "ranks": memory.ranks,
         "context": context,
         "sequence_bytes": max(stage.sequence_bytes(context) for stage in memory.stages),
+        "kv_tokens_at_context": memory.kv_tokens_at(context),
         "largest_batch": memory.largest_batch(context),
     }
 

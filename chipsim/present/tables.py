@@ -353,7 +353,7 @@ def memory_table(record: dict[str, Any]) -> Table:
         ("left for KV", format_si(record["free_bytes"], "B")),
         ("KV of a token", format_si(record["kv_bytes_per_token"], "B")),
         *_state_rows(record),
-        ("KV tokens", _tokens(record["kv_tokens"])),
+        ("KV tokens", _tokens(record["kv_tokens_at_context"])),
         ("largest batch", batch),
         ("fits", Text("yes") if record["fits"] else Text("no", style="bold red")),
     ]
