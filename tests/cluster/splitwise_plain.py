@@ -49,15 +49,19 @@ class Room:
         self.chosen: list[Task] = []
         self.jobs: set[Job] = set()
 
-    def take(self, tasks: Iterable[Task], *, skip_large: bool = False) -> None:
-        """Take tasks in order until one does not fit."""
+    def take(
+        self, tasks: Iterable[Task], *, skip_large: bool = False, others: bool = False
+    ) -> None:
+        """Take tasks in order until one does not fit; there already: counts unless others."""
         for task in tasks:
             if len(self.chosen) == 512:
                 break
-            if task.job in self.jobs:
+            if others and task.job in self.jobs:
                 continue
             if self.chosen and self.tokens + task.cost > 2048:
                 break
+            if task.job in self.jobs:
+                continue
             if not task.started and task.memory > self.memory:
                 if skip_large:
                     continue
@@ -117,7 +121,7 @@ class Machine:
         room.take(starved, skip_large=True)
         room.take(self.prompts)
         room.take(itertools.chain(self.preempted, self.batch))
-        room.take(self.tasks[job][0] for job in self.jobs)
+        room.take((self.tasks[job][0] for job in self.jobs), others=True)
         self.batch_tokens = room.tokens
         return room.chosen
 
