@@ -34,6 +34,9 @@ SUITES = {
 }
 """What each suite is; ``llmcompass`` is all of them."""
 
+CLUSTER = {"splitwise": "TTFT and E2E of every request of runs of Splitwise's simulator"}
+"""Suites of the cluster, each by itself."""
+
 FIGURES: dict[str, Callable[[str | None], Iterator[Point]]] = {
     "curves": curve_points,
     "chips": performance_points,
@@ -64,6 +67,12 @@ class ValidationResult:
     points: pd.DataFrame
     skipped: list[Skipped]
 
+    def differences(self) -> pd.DataFrame:
+        """Of the suite ``splitwise``: ``run, operator, n, max_difference_s``."""
+        from chipsim.validation.splitwise import differences
+
+        return differences(self.points)
+
     def frame(self) -> pd.DataFrame:
         """Errors by group: ``suite, chip, operator, dtype, regime, n, mape, median_ape,
         p90_ape, bias``; fractions, ``all`` where something is pooled.
@@ -81,14 +90,15 @@ def validate(
     Parameters
     ----------
     suite : str
-        ``llmcompass`` for everything, or one of `SUITES`.
+        ``llmcompass`` for everything of chips, or one of `SUITES` or `CLUSTER`.
     data : path, optional
         A folder of CSV files (or one file) with the column names of LLMCompass's outputs,
         judged instead of the tables in the package. The stem of a file names its
         operator: ``matmul, softmax, layernorm, gelu, allreduce``; ``silicon_…`` holds
         measurements, ``transformer`` and ``sweep_…`` layers; a file with the columns
         ``hardware, phase, batch, context, total_s`` is an author's table. A file that
-        is none of these, or lacks a column that it needs, is named and skipped.
+        is none of these, or lacks a column that it needs, is named and skipped. For
+        ``splitwise`` see `replay_splitwise`.
     execution : str, optional
         Execution block for all chips; each chip's own unless given.
 
@@ -108,12 +118,17 @@ def validate(
     >>> sorted(result.points["unit"].unique())
     ['1', 's']
     """
-    if suite not in SUITES and suite != "llmcompass":
-        raise UnknownNameError("suite", suite, ["llmcompass", *SUITES])
+    if suite not in SUITES and suite not in CLUSTER and suite != "llmcompass":
+        raise UnknownNameError("suite", suite, ["llmcompass", *SUITES, *CLUSTER])
     if execution is not None:
         Execution.load(execution)
     wanted = tuple(SUITES) if suite == "llmcompass" else (suite,)
     skipped: list[Skipped] = []
+    if suite == "splitwise":
+        # The engine takes a second to load, and the other suites do not use it.
+        from chipsim.validation.splitwise import splitwise_points
+
+        return ValidationResult(_frame(list(splitwise_points(data, skipped))), skipped)
     cases = list(reference_cases() if data is None else read_folder(Path(data), skipped))
     points = list(judged((c for c in cases if c.suite in wanted), execution, skipped))
     if data is None:

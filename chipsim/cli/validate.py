@@ -16,14 +16,21 @@ if TYPE_CHECKING:
 
 Data = Annotated[
     str | None,
-    typer.Option("--data", metavar="FOLDER", help="Files with LLMCompass's column names."),
+    typer.Option(
+        "--data",
+        metavar="FOLDER",
+        help="Files with LLMCompass's, or Splitwise's, column names.",
+    ),
 ]
 ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json")
 
 
 def validate(
     suite: Annotated[
-        str, typer.Argument(metavar="SUITE", help="llmcompass for all, or one suite.")
+        str,
+        typer.Argument(
+            metavar="SUITE", help="llmcompass for all of chips, one suite, or splitwise."
+        ),
     ] = "llmcompass",
     data: Data = None,
     execution: ExecutionName = None,
@@ -43,9 +50,11 @@ def validate(
 
         emit(validation_record(result, suite))
         return
-    from chipsim.present.tables import footer_line, validation_table
+    from chipsim.present.tables import differences_table, footer_line, validation_table
 
     show(validation_table(result.frame()))
+    if suite == "splitwise":
+        show(differences_table(result.differences()))
     show(*(footer_line(f"skipped {each.name}: {each.why}") for each in result.skipped))
 
 

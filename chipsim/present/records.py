@@ -266,7 +266,10 @@ def validation_record(result: ValidationResult, suite: str) -> dict[str, Any]:
         for row in result.frame().to_dict("records")
     ]
     skipped = [{"name": each.name, "why": each.why} for each in result.skipped]
-    return {"suite": suite, "rows": rows, "skipped": skipped}
+    record: dict[str, Any] = {"suite": suite, "rows": rows, "skipped": skipped}
+    if suite == "splitwise":
+        record["differences"] = result.differences().to_dict("records")
+    return record
 
 
 def shape_record(operator: Operator) -> dict[str, Any]:

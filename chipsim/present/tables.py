@@ -324,6 +324,15 @@ def validation_table(frame: pd.DataFrame) -> Table:
     return made
 
 
+def differences_table(frame: pd.DataFrame) -> Table:
+    """The largest differences of requests by run, in seconds."""
+    rows = [
+        [row["run"], row["operator"], str(row["n"]), f"{row['max_difference_s']:.2g} s"]
+        for row in frame.to_dict("records")
+    ]
+    return table(["run", "figure", "n", "largest difference"], rows, text_columns=2)
+
+
 def validation_cells(frame: pd.DataFrame) -> list[list[str]]:
     """Errors as text, the names of the columns first; pooled over type and regime."""
     pooled = frame[(frame["dtype"] == "all") & (frame["regime"] == "all")]

@@ -44,19 +44,18 @@ if TYPE_CHECKING:
 def form_step(S: State, i: int) -> int:
     """Plan the next step of all ranks of an instance; what kind it is."""
     kind = _plan(S, i)
-    while kind == IDLE and _may_go_on(S, i):
+    while kind == IDLE and _preempted(S, i):
         kind = _plan(S, i)
     return kind
 
 
 @part
-def _may_go_on(S: State, i: int) -> bool:
-    """Whether preemption left nothing to run beside requests that are ready."""
-    instance, preempted, ready = S.instances[i], False, False
+def _preempted(S: State, i: int) -> bool:
+    """Whether a plan preempted: if it left nothing to run, what waits may fit now."""
+    instance, preempted = S.instances[i], 0
     for k in range(instance.first, instance.first + instance.ranks):
-        preempted = preempted or S.ranks[k].preempted > 0
-        ready = ready or S.ranks[k].ready >= 0
-    return preempted and ready
+        preempted += S.ranks[k].preempted
+    return preempted > 0
 
 
 @hot_part

@@ -82,7 +82,7 @@ def _route(S: State, r: int) -> int:
 @part
 def moves_on(S: State, k: int, r: int) -> bool:
     """Whether a request prefilled on a rank goes elsewhere to be decoded."""
-    if S.requests[r].to >= 0:
+    if S.pools[S.ranks[k].pool].batching == SPLITWISE:
         return S.requests[r].to != k
     return not (S.instances[S.ranks[k].instance].role & DECODE and S.sim[0].keep_mixed)
 

@@ -37,8 +37,10 @@ from chipsim.kernels.jit import part
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
 
-MIXED_PLACE = 1 << 40
-"""Keeps the order of the three pools apart when all machines are asked."""
+MIXED_ROLE = PREFILL | DECODE
+
+Filled = tuple[int, int, int]
+"""A batch as it fills: tasks, tokens, and KV that the machine then holds."""
 
 
 # ------------------------------------------------------------------ arrivals
@@ -215,43 +217,62 @@ def _drop_finished(S: State, k: int) -> None:
 @part
 def _choose(S: State, k: int) -> int:
     """Tasks of the next batch, in order, in State.chosen; how many."""
-    rank, pool = S.ranks[k], S.pools[S.ranks[k].pool]
-    count, tokens, used = 0, 0, rank.used
-    for at in range(rank.listed):
-        task = S.pending[k, at]
-        if _passed(S, task) < pool.max_preemptions or _full(S, k, count, tokens, task):
-            break
-        if S.requests[task >> 1].chosen or used + _memory(S, task) > rank.capacity:
-            continue
-        count, tokens, used = _take_in(S, count, tokens, used, task)
-    r = rank.prompts
-    while r >= 0:
-        if _full(S, k, count, tokens, 2 * r):
-            break
-        if not S.requests[r].chosen:
-            if used + _memory(S, 2 * r) > rank.capacity:
-                break
-            count, tokens, used = _take_in(S, count, tokens, used, 2 * r)
-        r = S.requests[r].next
+    rank = S.ranks[k]
+    filled = _choose_starved(S, k, (0, 0, rank.used))
+    filled = _choose_prompts(S, k, filled)
     r = rank.blocked
-    while r >= 0 and not _full(S, k, count, tokens, 2 * r + 1):
+    while r >= 0 and not _full(S, k, filled, 2 * r + 1):
         if not S.requests[r].chosen:
-            count, tokens, used = _take_in(S, count, tokens, used, 2 * r + 1)
+            filled = _take_in(S, filled, 2 * r + 1)
         r = S.requests[r].next
     for at in range(rank.batched):
-        r = S.batch[k, at]
-        if _full(S, k, count, tokens, 2 * r + 1):
+        task = 2 * S.batch[k, at] + 1
+        if _full(S, k, filled, task):
             break
-        count, tokens, used = _take_in(S, count, tokens, used, 2 * r + 1)
-    r = rank.bottom if rank.listed > 0 else -1
-    while r >= 0 and count < pool.max_batch:
+        filled = _take_in(S, filled, task)
+    if rank.listed > 0:
+        filled = _choose_others(S, k, filled)
+    return filled[0]
+
+
+@part
+def _choose_starved(S: State, k: int, filled: Filled) -> Filled:
+    """Tasks that too many batches passed over, while they stand first in the list."""
+    rank, limit = S.ranks[k], S.pools[S.ranks[k].pool].max_preemptions
+    for at in range(rank.listed):
+        task = S.pending[k, at]
+        if _passed(S, task) < limit or _full(S, k, filled, task):
+            break
+        if not S.requests[task >> 1].chosen and _holds(S, k, filled, task):
+            filled = _take_in(S, filled, task)
+    return filled
+
+
+@part
+def _choose_prompts(S: State, k: int, filled: Filled) -> Filled:
+    """Waiting prompts, first come first served."""
+    r = S.ranks[k].prompts
+    while r >= 0 and not _full(S, k, filled, 2 * r):
+        if not S.requests[r].chosen:
+            if not _holds(S, k, filled, 2 * r):
+                break
+            filled = _take_in(S, filled, 2 * r)
+        r = S.requests[r].next
+    return filled
+
+
+@part
+def _choose_others(S: State, k: int, filled: Filled) -> Filled:
+    """Whatever else waits, by arrival of its request; a prompt that waits stops them."""
+    r = S.ranks[k].bottom
+    while r >= 0:
         if not S.requests[r].chosen:
             task = 2 * r + (S.requests[r].phase != WAITING)
-            if _full(S, k, count, tokens, task) or used + _memory(S, task) > rank.capacity:
+            if _full(S, k, filled, task) or not _holds(S, k, filled, task):
                 break
-            count, tokens, used = _take_in(S, count, tokens, used, task)
+            filled = _take_in(S, filled, task)
         r = S.requests[r].above
-    return count
+    return filled
 
 
 @part
@@ -265,22 +286,27 @@ def _memory(S: State, task: int) -> int:
     request = S.requests[task >> 1]
     if not task & 1:
         return request.length + 1
-    return request.output - 1 if request.phase == READY or request.phase == WAITING else 0  # noqa: PLR1714
+    return request.output - 1 if request.phase in (READY, WAITING) else 0
 
 
 @part
-def _full(S: State, k: int, count: int, tokens: int, task: int) -> bool:
+def _full(S: State, k: int, filled: Filled, task: int) -> bool:
     """Whether a batch has no place for a task; the first one always has."""
     pool = S.pools[S.ranks[k].pool]
-    if count == pool.max_batch:
+    if filled[0] == pool.max_batch:
         return True
-    return count > 0 and tokens + _tokens(S, task) > pool.max_tokens
+    return filled[0] > 0 and filled[1] + _tokens(S, task) > pool.max_tokens
 
 
 @part
-def _take_in(
-    S: State, count: int, tokens: int, used: int, task: int
-) -> tuple[int, int, int]:  # fmt: skip
+def _holds(S: State, k: int, filled: Filled, task: int) -> bool:
+    """Whether a machine has the KV that a task takes."""
+    return filled[2] + _memory(S, task) <= S.ranks[k].capacity
+
+
+@part
+def _take_in(S: State, filled: Filled, task: int) -> Filled:
+    count, tokens, used = filled
     S.chosen[count] = task
     S.requests[task >> 1].chosen = 1
     return count + 1, tokens + _tokens(S, task), used + _memory(S, task)
@@ -414,17 +440,14 @@ def mixed_pool(S: State, r: int) -> int:
     return S.instances[prompt].first
 
 
-MIXED_ROLE = PREFILL | DECODE
-
-
 @part
 def _prompt_machine(S: State, r: int, home: int, lent: int) -> int:
     """The pool's machine with the least pending tokens, or -1: its queue is long."""
     i = _least(S, home, lent, False)
-    if i >= 0 and S.ranks[S.instances[i].first].listed > 0:
-        if S.instances[i].pending + S.requests[r].length > S.sim[0].prompt_limit:
-            return -1
-    return i
+    if i < 0 or S.ranks[S.instances[i].first].listed == 0:
+        return i
+    tokens = S.instances[i].pending + S.requests[r].length
+    return -1 if tokens > S.sim[0].prompt_limit else i
 
 
 @part

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from chipsim.cluster.engine.inputs import LINK, POOL, TIMER
-from chipsim.cluster.engine.steps import Steps
 from chipsim.cluster.engine.view import ViewType, array_type, table_of, view_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from chipsim.cluster.engine.steps import Steps
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]

@@ -15,9 +15,9 @@ from chipsim.cluster.engine.codes import (
     LONGEST_PREFIX,
     PREFILL,
     ROOM,
-    TOKEN_JSQ,
     TO_DECODE,
     TO_PREFILL,
+    TOKEN_JSQ,
 )
 from chipsim.cluster.engine.heaps import heap_push, tree_update
 from chipsim.kernels.jit import hot_part, part
