@@ -58,7 +58,8 @@ class Family:
     reserve: tuple[str, ...] = ("final", "prompt")
     preemption: tuple[str, ...] = ("recompute", "swap")
     roles: tuple[str, ...] = ("mixed",)
-    batch: int = 6
+    batch: int = 6  # at most
+    tokens: int = 64  # at most
     room: tuple[int, int] = (25, 80)  # tokens of KV of a rank, from and to
     ranks: int = 1
     overlap: tuple[str, ...] = ("serial",)
@@ -124,7 +125,7 @@ def _requests(draw: DrawFn, family: Family) -> Requests:
 def _instances(draw: DrawFn, family: Family, rows: int) -> Any:
     size = draw(st.integers(1, 4))
     roles = [draw(st.sampled_from(family.roles)) for _ in range(size)]
-    if "prefill" in family.roles and draw(st.integers(0, 9)):  # else some may lack one side
+    if "prefill" in family.roles and draw(st.integers(0, 3)):  # else some may lack one side
         roles = ["prefill", "decode", *roles[2:]]
     size = len(roles)
     return instances(
@@ -151,7 +152,7 @@ def _pool(draw: DrawFn, family: Family, table: int) -> Any:
         block=block,
         kv_blocks=max(1, room // block),
         max_batch=batch,
-        max_tokens=draw(st.integers(least, 64)),
+        max_tokens=draw(st.integers(least, family.tokens)),
         max_queue=draw(st.sampled_from([-1, -1, -1, 0, 1, 3])),
         host_bytes_per_s=draw(st.sampled_from([np.inf, 512.0, 128.0])),
         kv_bytes_per_token=draw(st.sampled_from([0.0, 1.0, 4.0])),

@@ -25,7 +25,7 @@ FAMILIES = {
     "ranks": COLOCATED.but(ranks=3),
     "recompute": TIGHT.but(preemption=("recompute",)),
     "swap": TIGHT.but(preemption=("swap",)),
-    "chunked_tight": TIGHT.but(batching=("chunked",), batch=4),
+    "chunked_tight": TIGHT.but(batching=("chunked",), batch=5, tokens=9),
     "hand_off": PAIRS,
     "layerwise": PAIRS.but(overlap=("layerwise",)),
     "stream": STREAM.but(decode_at=("arrival",)),
@@ -74,7 +74,7 @@ TOTALS = (
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_engine_equals_the_plain_one(name: str) -> None:
-    check(name, 60)
+    check(name, 50)
 
 
 @pytest.mark.slow
