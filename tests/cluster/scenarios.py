@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import strategies as st
 
-from chipsim.cluster.engine import Options, Requests, Steps, codes, instances, links, pools, timers
+from chipsim.cluster.engine import (
+    Options,
+    Requests,
+    Steps,
+    codes,
+    instances,
+    links,
+    pools,
+    timers,
+)
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -187,7 +196,13 @@ def _link(draw: DrawFn, family: Family) -> Any:
 @st.composite
 def _options(draw: DrawFn, family: Family) -> Options:
     routing = st.sampled_from(
-        [codes.ROUND_ROBIN, codes.RANDOM, codes.LEAST_REQUESTS, codes.LEAST_TOKENS, codes.LEAST_KV]
+        [
+            codes.ROUND_ROBIN,
+            codes.RANDOM,
+            codes.LEAST_REQUESTS,
+            codes.LEAST_TOKENS,
+            codes.LEAST_KV,
+        ]
     )
     never = st.just(2**62)
     return Options(

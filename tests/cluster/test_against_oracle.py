@@ -86,8 +86,8 @@ def test_engine_equals_the_plain_one_in_depth(name: str) -> None:
 def test_every_policy_is_drawn() -> None:
     seen: Counter[str] = Counter()
     each(FAMILIES["at_arrival"], 60, lambda scenario: seen.update(policies(scenario)))
-    wanted = {f"routing {codes.ROUTING[name]}" for name in
-              ("round_robin", "random", "least_requests", "least_tokens", "least_kv")}  # fmt: skip
+    everyones = ("round_robin", "random", "least_requests", "least_tokens", "least_kv")
+    wanted = {f"routing {codes.ROUTING[name]}" for name in everyones}
     wanted |= {f"decode_{policy}" for policy in wanted}
     wanted |= {f"order {order}" for order in codes.ORDER.values()}
     wanted |= {f"first token {side}" for side in codes.FIRST_TOKEN_FROM.values()}
