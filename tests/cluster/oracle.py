@@ -10,214 +10,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from chipsim.cluster.engine import codes
 from chipsim.cluster.engine.steps import decode_seconds, mixed_seconds, prefill_seconds
+from tests.cluster.oracle_parts import NEVER, Job, Machine, Part, Rank, Router, blocks_to_decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from chipsim.cluster.engine import Options, Requests, Steps
-
-NEVER = math.inf
-NAN = math.nan
-MASK = 2**64 - 1
-
-
-@dataclass(eq=False)
-class Job:
-    """A request."""
-
-    index: int
-    prompt: int
-    output: int
-    priority: int
-    parent: int
-    think: float
-    arrival: float = NAN
-    arrived: bool = False
-    status: str = "pending"
-    reason: str = ""
-    phase: str = "outside"
-    tokens_at: list[float] = field(default_factory=list)
-    to_prefill: int = 0  # tokens that a prefill has to bring into a cache
-    in_cache: int = 0  # of these, computed or found
-    cached: int = 0
-    preemptions: int = 0
-    retries: int = 0
-    draws: int = 0
-    key: tuple[float, ...] = ()
-    admitted: float = NAN
-    preempted: bool = False
-    swapped: bool = False
-    rank: Rank | None = None  # where it waits or runs, and is prefilled
-    target: Rank | None = None  # where it is to decode, if chosen at its arrival
-    reserved: Rank | None = None  # where it will decode: blocks are taken there
-    entered: float = NAN  # into the queue for hand-offs
-    ready_at: float = NAN
-    sent: int = 0
-    last_piece: float = -NEVER  # end of the last piece sent
-    chunk_start: float = NAN
-    chunk_s: float = NAN
-    prefill: Rank | None = None
-    decode: Rank | None = None
-    queue_start: float = NAN
-    prefill_start: float = NAN
-    prefill_end: float = NAN
-    transfer_start: float = NAN
-    transfer_end: float = NAN
-    decode_start: float = NAN
-    finish: float = NAN
-
-    @property
-    def emitted(self) -> int:
-        return len(self.tokens_at)
-
-
-@dataclass(eq=False)
-class Rank:
-    """One data-parallel rank: a queue, a batch, a memory."""
-
-    number: int  # over all machines
-    machine: Machine
-    queue: list[Job] = field(default_factory=list)
-    running: list[Job] = field(default_factory=list)
-    ready: list[Job] = field(default_factory=list)
-    coming: list[Job] = field(default_factory=list)
-    blocks: dict[Job, int] = field(default_factory=dict)
-    extra_s: float = 0.0
-
-    @property
-    def used(self) -> int:
-        return sum(self.blocks.values())
-
-    @property
-    def free(self) -> int:
-        return int(self.machine.pool["kv_blocks"]) - self.used
-
-    def head(self) -> Job | None:
-        self.queue.sort(key=lambda job: job.key)
-        return self.queue[0] if self.queue else None
-
-    def decodes(self) -> list[Job]:
-        return [job for job in self.running if job.phase == "decoding"]
-
-    def requests(self) -> int:
-        return len(self.queue) + len(self.running) + len(self.ready) + len(self.coming)
-
-    def pending_tokens(self) -> int:
-        prompts = [job for job in self.queue + self.running if job.phase != "decoding"]
-        left = sum(job.to_prefill - job.in_cache for job in prompts if not job.swapped)
-        here = sum(job.swapped or job.target is self for job in prompts)
-        return left + here + len(self.decodes()) + len(self.ready) + len(self.coming)
-
-    def promised(self) -> int:
-        """Blocks that jobs bound to this rank will take."""
-        return sum(
-            blocks_to_decode(self.machine, job) for job in self.coming if job.reserved is None
-        )
-
-
-@dataclass(eq=False)
-class Part:
-    """What one rank does in a step."""
-
-    rank: Rank
-    decodes: list[Job]
-    chunks: list[tuple[Job, int]]
-    seconds: float = 0.0
-    joules: float = 0.0
-
-
-@dataclass
-class Place:
-    """Whose turn it was last."""
-
-    number: int = -1
-
-
-@dataclass(eq=False)
-class Machine:
-    """An instance: ranks that step together."""
-
-    index: int
-    pool_index: int
-    pool: Any
-    role: int
-    up: bool = True
-    ranks: list[Rank] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
-    started: float = NAN
-    ends: float = NEVER
-    send_free: float = -NEVER
-    receive_free: float = -NEVER
-    last: Place = field(default_factory=Place)  # of its ranks
-    totals: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def may_prefill(self) -> bool:
-        return bool(self.role & codes.PREFILL)
-
-    @property
-    def may_decode(self) -> bool:
-        return bool(self.role & codes.DECODE)
-
-    def is_free(self) -> bool:
-        return self.up and not self.parts
-
-
-def blocks_to_decode(machine: Machine, job: Job) -> int:
-    """Blocks that a job takes at admission where it decodes."""
-    if machine.pool["reserve"] == codes.RESERVE_PROMPT:
-        return -(-(job.to_prefill + 1) // int(machine.pool["block"]))
-    return -(-(job.prompt + job.output) // int(machine.pool["block"]))
-
-
-def mix(value: int) -> int:
-    """The finaliser of splitmix64, one step on."""
-    value = (value + 0x9E3779B97F4A7C15) & MASK
-    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK
-    return value ^ (value >> 31)
-
-
-class Router:
-    """A policy and what it remembers."""
-
-    def __init__(self, policy: int, seed: int) -> None:
-        self.policy, self.seed = policy, seed
-        self.last = Place()
-
-    def pick(
-        self, job: Job, machines: Iterable[Machine], ranks: Callable[[Rank], bool]
-    ) -> Rank:
-        """A machine of those given, by the sum over its ranks; in it, one of ``ranks``."""
-        place = {machine.index: machine.ranks for machine in machines}
-        machine = self._one(job, place, self.last)
-        own = place[machine]
-        if len(own) == 1:
-            return own[0]
-        inside = {number: [rank] for number, rank in enumerate(own) if ranks(rank)}
-        return own[self._one(job, inside, own[0].machine.last)]
-
-    def _one(self, job: Job, places: dict[int, list[Rank]], last: Place) -> int:
-        numbers, whole = sorted(places), last is self.last
-        if self.policy == codes.ROUND_ROBIN:
-            behind = [number for number in numbers if number > last.number]
-            last.number = (behind or numbers)[0]
-            return last.number
-        if self.policy == codes.RANDOM:
-            draw = mix(mix(mix(self.seed) + job.index) + job.draws)
-            job.draws += 1
-            return numbers[draw % len(numbers)]
-        load = {
-            codes.LEAST_REQUESTS: Rank.requests,
-            codes.LEAST_TOKENS: Rank.pending_tokens,
-            codes.LEAST_KV: lambda rank: rank.used + (rank.promised() if whole else 0),
-        }[self.policy]
-        return min(numbers, key=lambda number: (sum(map(load, places[number])), number))
 
 
 class Cluster:
@@ -297,14 +99,12 @@ class Cluster:
 
     def pass_time(self, t: float) -> None:
         for machine in self.machines:
-            machine.totals["used_seconds"] += (t - self.now) * sum(
-                rank.used for rank in machine.ranks
-            )
+            machine.totals["used_seconds"] += (t - self.now) * machine.used
         self.now = t
 
     def next_time(self) -> float:
         times = [machine.ends for machine in self.machines]
-        for events in (self.transfers, self.timers, self.retries, self.arrivals):
+        for events in (self.transfers, self.retries, self.arrivals):
             times += [event[0] for event in events]
         return min(times, default=NEVER)
 
@@ -313,14 +113,12 @@ class Cluster:
             if machine.ends == self.now:
                 self.end_step(machine)
         self.drain(self.transfers, self.end_transfer)
-        self.drain(self.timers, self.timer)
-        self.drain(self.retries, self.retry)
+        self.drain(self.retries, self.queue_hand_off)
         self.drain(self.arrivals, self.arrive)
 
     def drain(self, events: list[Any], act: Callable[..., None]) -> None:
-        """Act on the events of this instant, timers in their order, others sorted."""
-        if events is not self.timers:
-            events.sort(key=lambda event: event[:2])
+        """Act on the events of this instant, in the order of their numbers."""
+        events.sort(key=lambda event: event[:2])
         while due := [event for event in events if event[0] == self.now]:
             events.remove(due[0])
             self.events += 1
@@ -344,7 +142,7 @@ class Cluster:
         tokens = job.to_prefill + 1
         if machine.role != codes.PREFILL:
             tokens = job.prompt + job.output
-        return -(-tokens // int(machine.pool["block"])) <= machine.pool["kv_blocks"]
+        return bool(-(-tokens // int(machine.pool["block"])) <= machine.pool["kv_blocks"])
 
     def ends_with_prefill(self, job: Job) -> bool:
         return job.output == 1 and not self.by_decode
@@ -373,7 +171,8 @@ class Cluster:
         if limit >= 0 and len(rank.queue) >= limit and not job.preempted:
             self.reject(job, "queue_full")
             return
-        if decodes and self.options.decode_at == codes.AT_ARRIVAL:
+        at_arrival = self.options.decode_at == codes.AT_ARRIVAL
+        if decodes and at_arrival and not self.keeps(rank.machine):
             up = [machine for machine in decoders if machine.up]
             if not self.bind(job, rank, up):
                 if up:
@@ -386,12 +185,10 @@ class Cluster:
 
     def bind(self, job: Job, rank: Rank, decoders: list[Machine]) -> bool:
         """Choose at arrival where a job is to decode."""
-        if self.keeps(rank.machine):
-            job.target = rank
-            return True
         fitting = [machine for machine in decoders if self.fits(machine, job)]
         if fitting:
             job.target = self.to_decode.pick(job, fitting, lambda _: True)
+            self.seen["bound"] += 1
             if job.target is not rank:
                 job.target.coming.append(job)
         return bool(fitting)
@@ -451,6 +248,7 @@ class Cluster:
                 self.start_step(machine, parts)
                 return
             again = sum(job.preemptions for job in self.jobs) > before
+            self.seen["started_over"] += again
 
     def join(self, rank: Rank) -> None:
         """What was swapped out, then what is ready here, comes into the batch."""
@@ -526,10 +324,10 @@ class Cluster:
         decodes = rank.decodes()
         budget = int(rank.machine.pool["max_tokens"]) - len(decodes)
         chunks = []
-        for job in [job for job in rank.running if job.phase == "prefilling"]:
-            size = min(budget, job.to_prefill - job.in_cache)
+        for started in [job for job in rank.running if job.phase == "prefilling"]:
+            size = min(budget, started.to_prefill - started.in_cache)
             if size:
-                chunks.append((job, size))
+                chunks.append((started, size))
                 budget -= size
         while not preempted and budget and (job := rank.head()):
             if not self.admissible(rank, job):
@@ -603,10 +401,12 @@ class Cluster:
                 job.chunk_start, job.chunk_s = self.now, seconds
         machine.parts, machine.started = parts, self.now
         machine.ends = self.now + seconds
+        machine.waiting = sum(len(rank.queue) for rank in machine.ranks)
+        machine.used_then = machine.used
         machine.totals["joules"] += sum(part.joules for part in parts)
 
     def book(self, machine: Machine) -> None:
-        """Account for a step that ends now, as things are before anything comes of it."""
+        """Account for a step that ends now."""
         parts, seconds = machine.parts, self.now - machine.started
         prompt_tokens = sum(size for part in parts for _, size in part.chunks)
         decodes = sum(len(part.decodes) for part in parts)
@@ -627,8 +427,8 @@ class Cluster:
                 "prompt_tokens": prompt_tokens,
                 "prompts": sum(len(part.chunks) for part in parts),
                 "decodes": decodes,
-                "waiting": sum(len(rank.queue) for rank in machine.ranks),
-                "kv_blocks": sum(rank.used for rank in machine.ranks),
+                "waiting": machine.waiting,
+                "kv_blocks": machine.used_then,
             }
         )
 
@@ -700,10 +500,9 @@ class Cluster:
         job.rank.running.remove(job)
         job.phase = "handing_off"
         if job.reserved is not None:
-            self.send(job)
-        elif job not in self.hand_offs:
-            job.entered = self.now
-            self.hand_offs.append(job)
+            self.send(job, job.reserved)
+        else:
+            self.queue_hand_off(self.now, 0, job)
 
     # ---------------------------------------------------------------- hand-off
 
@@ -718,7 +517,7 @@ class Cluster:
         if job.reserved is None and not waited_for and self.room(job, to):
             self.reserve(job, to)
         if job.reserved is not None:
-            self.send(job)
+            self.send(job, job.reserved)
 
     def link(self, job: Job, machine: Machine) -> Any:
         return self.links[job.rank.machine.pool_index, machine.pool_index]
@@ -735,17 +534,15 @@ class Cluster:
             return
         for target in [None, *self.machines]:
             while waiting := [
-                job
-                for job in self.hand_offs
-                if (job.target and job.target.machine) is target
+                job for job in self.hand_offs if (job.target and job.target.machine) is target
             ]:
                 if not self.place(waiting[0]):
                     self.seen["hand_off_waits"] += 1
                     break
                 self.hand_offs.remove(waiting[0])
 
-    def retry(self, t: float, serial: int, job: Job) -> None:
-        job.entered = self.now
+    def queue_hand_off(self, t: float, _: int, job: Job) -> None:
+        job.entered = t
         self.hand_offs.append(job)
 
     def room(self, job: Job, rank: Rank) -> bool:
@@ -768,16 +565,16 @@ class Cluster:
         elif not self.room(job, rank):
             return False
         self.reserve(job, rank)
-        self.send(job)
+        self.send(job, rank)
         return True
 
     def reserve(self, job: Job, rank: Rank) -> None:
         job.reserved = rank
         rank.blocks[job] = blocks_to_decode(rank.machine, job)
 
-    def send(self, job: Job) -> None:
+    def send(self, job: Job, rank: Rank) -> None:
         """Send what is in the cache and not yet sent."""
-        source, target = job.rank.machine, job.reserved.machine
+        source, target = job.rank.machine, rank.machine
         link = self.link(job, target)
         tokens = job.in_cache - job.sent
         size = tokens * float(link["bytes_per_token"])
@@ -815,19 +612,14 @@ class Cluster:
             self.seen["dequantised"] += 1
         job.ready_at = done + wait
 
-    def end_transfer(self, t: float, serial: int, job: Job, what: str) -> None:
+    def end_transfer(self, t: float, _: int, job: Job, what: str) -> None:
         if what == "end":
             del job.rank.blocks[job]
             self.touched.add(job.rank.machine.index)
             self.seen["transfers"] += 1
-        if job.ready_at == t:
-            rank = job.reserved
+        rank = job.reserved
+        if rank is not None and job.ready_at == t:
             rank.coming.remove(job)
             rank.ready.append(job)
             job.rank, job.reserved, job.target, job.phase = rank, None, None, "ready"
             self.touched.add(rank.machine.index)
-
-    # ---------------------------------------------------------------- timers
-
-    def timer(self, t: float, kind: int, index: int, value: int) -> None:
-        raise NotImplementedError

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import strategies as st
 
-from chipsim.cluster.engine import Options, Requests, Steps, codes, instances, links, pools, timers
+from chipsim.cluster.engine import (
+    Options,
+    Requests,
+    Steps,
+    codes,
+    instances,
+    links,
+    pools,
+    timers,
+)
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -55,30 +64,30 @@ class Family:
     """What a set of scenarios is about: the choices that are left open."""
 
     batching: tuple[str, ...] = ("prefill_first", "decode_first", "chunked")
+    reserve: tuple[str, ...] = ("final", "prompt")
+    preemption: tuple[str, ...] = ("recompute", "swap")
     roles: tuple[str, ...] = ("mixed",)
-    machines: int = 3
-    pools: int = 2
+    batch: int = 6  # at most
+    tokens: int = 64  # at most
+    room: tuple[int, int] = (25, 80)  # tokens of KV of a rank, from and to
     ranks: int = 1
-    tight: bool = True
     overlap: tuple[str, ...] = ("serial",)
-    contention: tuple[str, ...] = ("none", "nic")
     decode_at: tuple[str, ...] = ("prefill_end",)
-    retry: bool = False
+    keep_mixed: tuple[bool, ...] = (True,)
+    retry: tuple[float, ...] = (0.0,)
     turns: bool = False
     bounds: bool = False
-    keep_mixed: tuple[bool, ...] = (True,)
     exact: bool = True
-    but: tuple[tuple[str, Any], ...] = ()
 
-    def only(self, **changes: Any) -> Family:
-        """The same but for some choices."""
+    def but(self, **changes: Any) -> Family:
+        """The same with other choices."""
         return replace(self, **changes)
 
 
 @st.composite
 def scenarios(draw: DrawFn, family: Family) -> Scenario:
     """One of a family."""
-    rows = draw(st.integers(1, family.pools))
+    rows = draw(st.integers(1, 2))
     machines = draw(_instances(family, rows))
     random = np.random.default_rng(draw(st.integers(0, 2**16)))
     steps = _steps(random, rows, family.exact)
@@ -87,7 +96,7 @@ def scenarios(draw: DrawFn, family: Family) -> Scenario:
         steps=steps,
         pools=np.concatenate([draw(_pool(family, i)) for i in range(rows)]),
         instances=machines,
-        links=np.concatenate([draw(_link(family)) for _ in range(rows**2)]).reshape(rows, rows),
+        links=draw(_links(family, rows)),
         timers=timers(),
         options=draw(_options(family)),
         joules=_steps(random, rows, family.exact)._replace(limit=steps.limit),
@@ -121,41 +130,50 @@ def _requests(draw: DrawFn, family: Family) -> Requests:
     )
 
 
-def _instances(family: Family, rows: int) -> SearchStrategy[Any]:
-    one = st.tuples(
-        st.integers(0, rows - 1), st.sampled_from(family.roles), st.integers(1, family.ranks)
-    )
-    return st.lists(one, min_size=1, max_size=family.machines).map(
-        lambda found: instances(
-            [pool for pool, _, _ in found],
-            role=[codes.ROLE[role] for _, role, _ in found],
-            ranks=[ranks for _, _, ranks in found],
-        )
+@st.composite
+def _instances(draw: DrawFn, family: Family, rows: int) -> Any:
+    size = draw(st.integers(1, 4))
+    roles = [draw(st.sampled_from(family.roles)) for _ in range(size)]
+    if "prefill" in family.roles and draw(st.integers(0, 3)):  # else some may lack one side
+        roles = ["prefill", "decode", *roles[2:]]
+    size = len(roles)
+    return instances(
+        draw(st.lists(st.integers(0, rows - 1), min_size=size, max_size=size)),
+        role=[codes.ROLE[role] for role in roles],
+        ranks=draw(st.lists(st.integers(1, family.ranks), min_size=size, max_size=size)),
     )
 
 
 @st.composite
 def _pool(draw: DrawFn, family: Family, table: int) -> Any:
     batching = draw(st.sampled_from(family.batching))
-    batch = draw(st.integers(1, 6))
+    batch = draw(st.integers(1, family.batch))
     block = draw(st.sampled_from([1, 2, 4, 16]))
-    room = draw(st.integers(30, 90)) if family.tight else 2000
+    room = draw(st.integers(*family.room))
     least = batch if batching == "chunked" else 1
     return pools(
         1,
         table=table,
         batching=codes.BATCHING[batching],
         order=draw(st.sampled_from(sorted(codes.ORDER.values()))),
-        reserve=draw(st.sampled_from(sorted(codes.RESERVE.values()))),
-        preemption=draw(st.sampled_from(sorted(codes.PREEMPTION.values()))),
+        reserve=codes.RESERVE[draw(st.sampled_from(family.reserve))],
+        preemption=codes.PREEMPTION[draw(st.sampled_from(family.preemption))],
         block=block,
         kv_blocks=max(1, room // block),
         max_batch=batch,
-        max_tokens=draw(st.integers(least, 64)),
+        max_tokens=draw(st.integers(least, family.tokens)),
         max_queue=draw(st.sampled_from([-1, -1, -1, 0, 1, 3])),
         host_bytes_per_s=draw(st.sampled_from([np.inf, 512.0, 128.0])),
         kv_bytes_per_token=draw(st.sampled_from([0.0, 1.0, 4.0])),
     )
+
+
+@st.composite
+def _links(draw: DrawFn, family: Family, rows: int) -> Any:
+    """Two sorts of links, between any two pools one of them."""
+    sorts = [draw(_link(family)), draw(_link(family))]
+    which = draw(st.lists(st.integers(0, 1), min_size=rows**2, max_size=rows**2))
+    return np.concatenate([sorts[i] for i in which]).reshape(rows, rows)
 
 
 @st.composite
@@ -171,14 +189,20 @@ def _link(draw: DrawFn, family: Family) -> Any:
         dequant_bytes_per_s=draw(st.sampled_from([np.inf, np.inf, 256.0])),
         layers=draw(st.sampled_from([1, 2, 8])),
         overlap=codes.OVERLAP[draw(st.sampled_from(family.overlap))],
-        contention=codes.CONTENTION[draw(st.sampled_from(family.contention))],
+        contention=draw(st.sampled_from(sorted(codes.CONTENTION.values()))),
     )
 
 
 @st.composite
 def _options(draw: DrawFn, family: Family) -> Options:
     routing = st.sampled_from(
-        [codes.ROUND_ROBIN, codes.RANDOM, codes.LEAST_REQUESTS, codes.LEAST_TOKENS, codes.LEAST_KV]
+        [
+            codes.ROUND_ROBIN,
+            codes.RANDOM,
+            codes.LEAST_REQUESTS,
+            codes.LEAST_TOKENS,
+            codes.LEAST_KV,
+        ]
     )
     never = st.just(2**62)
     return Options(
@@ -186,11 +210,11 @@ def _options(draw: DrawFn, family: Family) -> Options:
         decode_routing=draw(routing),
         decode_at=codes.CHOSEN_AT[draw(st.sampled_from(family.decode_at))],
         keep_mixed=draw(st.sampled_from(family.keep_mixed)),
-        retry_s=draw(st.sampled_from([0.0, 2 * TICK, 1.0])) if family.retry else 0.0,
+        retry_s=draw(st.sampled_from(family.retry)),
         first_token_from=draw(st.sampled_from([codes.BY_PREFILL, codes.BY_DECODE])),
         seed=draw(st.integers(0, 2**40)),
-        max_time_s=draw(st.just(np.inf) | _ticks(200)) if family.bounds else np.inf,
-        max_events=draw(never | st.integers(0, 40)) if family.bounds else 2**62,
+        max_time_s=draw(st.just(np.inf) | _ticks(300)) if family.bounds else np.inf,
+        max_events=draw(never | st.integers(0, 60)) if family.bounds else 2**62,
         log_steps=True,
         energy=True,
     )
