@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from chipsim.execution import Execution
 
 
-def machine_record(chip: Chip, execution: Execution) -> npt.NDArray[np.void]:
+def machine_record(
+    chip: Chip, execution: Execution, *, arrays: bool = True
+) -> npt.NDArray[np.void]:
     """One element of `chipsim.kernels.machine.MACHINE`, as an array of length 1.
 
     Sustained fractions are multiplied into the rates; what a chip does not publish or a
-    block does not name is infinite: it never limits.
+    block does not name is infinite: it never limits. Without ``arrays`` products run on the
+    vector units, as those of formats that the arrays lack do.
     """
-    array, sustained, overlap = chip.core.systolic_array, execution.sustained, execution.overlap
+    array = chip.core.systolic_array if arrays else None
+    sustained, overlap = execution.sustained, execution.overlap
     out = chip.machine.scale_out
     vector = chip.vector_flops * sustained.vector
     record = np.zeros(1, MACHINE)

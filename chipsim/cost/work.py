@@ -6,10 +6,10 @@ estimate (operator and mapping) -> `Work`; `chipsim.cost.energy` puts joules to 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from chipsim.conversion import compute_format
+from chipsim.conversion import product_conversion
 from chipsim.kernels.grouped import ROUNDING
 from chipsim.ops.formats import get_format
 from chipsim.ops.operators import (
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from chipsim.chip import Chip
+    from chipsim.conversion import Product
     from chipsim.estimates import Estimate
     from chipsim.ops.operators import Operator
 
@@ -82,24 +83,31 @@ def work(estimate: Estimate, chip: Chip) -> Work:
 
 def _product(
     chip: Chip,
-    formats: tuple[str, ...],
+    op: Product,
+    formats: tuple[str, str],
     macs: float,
     moved: float,
     memory: float,
     vector_flops: float = 0.0,
 ) -> Work:
-    """Products on the arrays, or on the vector units of a chip that has none.
+    """Products on the arrays, or on the vector units, and the conversions before them.
 
     ``formats`` are those of the operands: the first enters at the rows of an array and is
-    used by all its columns, the second the other way round. ``moved`` bytes pass L2.
+    used by all its columns, the second the other way round. ``moved`` bytes pass L2. What is
+    converted leaves the SRAM once and comes back as the units read it.
     """
+    how = product_conversion(chip, op)
+    vector_flops += how.flops
+    rewritten = sum(
+        elements * (get_format(name).bytes + how.fed_bytes(name))
+        for _, name, elements in how.converted
+    )
     array = chip.core.systolic_array
-    if array is None:
-        return Work(0.0, "", 2.0 * macs + vector_flops, moved, moved, memory)
-    a, b = (get_format(name).bytes for name in formats[:2])
+    if array is None or not how.arrays:
+        return Work(0.0, "", 2.0 * macs + vector_flops, rewritten + moved, moved, memory)
+    a, b = (how.fed_bytes(name) for name in formats)
     fed = macs * (a / array.columns + b / array.rows)
-    runs_in = compute_format(chip, formats)
-    return Work(macs, runs_in, vector_flops, fed + moved, moved, memory)
+    return Work(macs, how.compute, vector_flops, fed + rewritten + moved, moved, memory)
 
 
 def _gemm(op: Gemm, estimate: Estimate, chip: Chip) -> Work:
@@ -111,7 +119,8 @@ def _gemm(op: Gemm, estimate: Estimate, chip: Chip) -> Work:
     moved = a_fills + b_fills + batch * op.m * op.n * c
     moved += _merged(mapping["split"], batch * op.m * op.n)
     macs = batch * op.m * op.n * op.k
-    return _product(chip, (op.a_format, op.b_format), macs, moved, estimate.memory_bytes)
+    formats = (op.a_format, op.b_format)
+    return _product(chip, op, formats, macs, moved, estimate.memory_bytes)
 
 
 def _grouped(op: GroupedGemm, estimate: Estimate, chip: Chip) -> Work:
@@ -132,7 +141,8 @@ def _grouped(op: GroupedGemm, estimate: Estimate, chip: Chip) -> Work:
     moved += down * op.k * op.n * b + rows * op.n * c
     moved += _merged(mapping["split"], rows * op.n)
     macs = rows * op.n * op.k
-    return _product(chip, (op.a_format, op.b_format), macs, moved, estimate.memory_bytes)
+    one, formats = replace(op, loads=(load,)), (op.a_format, op.b_format)
+    return _product(chip, one, formats, macs, moved, estimate.memory_bytes)
 
 
 def _merged(split: int, outputs: float) -> float:
@@ -150,16 +160,16 @@ def _attention(op: Attention, estimate: Estimate, chip: Chip) -> Work:
     moved = queries + _walks(op, op.query * group, estimate) * keys
     formats = (op.q_format, op.kv_format)
     softmax = op.exponentials * (SOFTMAX_FLOPS + EXPONENTIAL_FLOPS)
-    return _product(chip, formats, op.flops / 2.0, moved, estimate.memory_bytes, softmax)
+    return _product(chip, op, formats, op.flops / 2.0, moved, estimate.memory_bytes, softmax)
 
 
 def _latent(op: LatentAttention, estimate: Estimate, chip: Chip) -> Work:
     """As attention, one row of a token being key and value of all heads."""
     rows = float(op.batch) * op.keys * op.row_bytes
     moved = op.bytes - rows + _walks(op, op.query * op.heads, estimate) * rows
-    formats = (op.q_format, op.kv_format, op.rotary_format)
+    formats = (op.q_format, op.kv_format)
     softmax = op.exponentials * (SOFTMAX_FLOPS + EXPONENTIAL_FLOPS)
-    return _product(chip, formats, op.flops / 2.0, moved, estimate.memory_bytes, softmax)
+    return _product(chip, op, formats, op.flops / 2.0, moved, estimate.memory_bytes, softmax)
 
 
 def _indexer(op: Indexer, estimate: Estimate, chip: Chip) -> Work:
@@ -168,7 +178,7 @@ def _indexer(op: Indexer, estimate: Estimate, chip: Chip) -> Work:
     moved = op.bytes - keys + _walks(op, op.query * op.heads, estimate) * keys
     formats = (op.q_format, op.key_format)
     picked = 3.0 * op.batch * op.heads * op.pairs
-    return _product(chip, formats, op.flops / 2.0, moved, estimate.memory_bytes, picked)
+    return _product(chip, op, formats, op.flops / 2.0, moved, estimate.memory_bytes, picked)
 
 
 def _walks(op: Attention | LatentAttention | Indexer, rows: int, estimate: Estimate) -> float:
@@ -182,8 +192,10 @@ def _recurrence(op: Recurrence, estimate: Estimate, chip: Chip) -> Work:
     memory = estimate.memory_bytes
     if not estimate.mapping["chunked"]:
         steps = float(STEP_FLOPS[op.rule]) * op.batch * op.query * op.state
+        steps += product_conversion(chip, op).flops
         return Work(0.0, "", steps, memory, memory, memory)
-    return _product(chip, (op.format, op.format), op.chunked_flops / 2.0, memory, memory)
+    formats = (op.format, op.format)
+    return _product(chip, op, formats, op.chunked_flops / 2.0, memory, memory)
 
 
 def _vector(op: Operator, estimate: Estimate, chip: Chip) -> Work:

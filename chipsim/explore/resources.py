@@ -118,7 +118,7 @@ def resource_value(chip: Chip, resource: str) -> float:
     if resource not in RESOURCES:
         raise UnknownNameError("resource", str(resource), RESOURCES)
     if resource == "link_bandwidth" and chip.link is None:
-        raise ConfigError(chip.name, "link", None, "a chip that has links")
+        raise ConfigError(chip.where, "link", None, "a chip that has links")
     return _VALUES[resource](chip)
 
 
@@ -132,7 +132,7 @@ def array_sides(chip: Chip) -> tuple[int, int]:
     """
     array = chip.core.systolic_array
     if array is None:
-        raise ConfigError(chip.name, "core.systolic_array", None, "a chip that has one")
+        raise ConfigError(chip.where, "core.systolic_array", None, "a chip that has one")
     return array.rows, array.columns
 
 

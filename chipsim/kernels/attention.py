@@ -100,15 +100,20 @@ def folded(shape: AttentionShape, stride: int) -> AttentionShape:
 
 
 @inline
-def block_seconds(machine: Record, shape: AttentionShape, rows: int, keys: int) -> float:
-    """One tile against one block of keys: both products, and the softmax beside them."""
+def block_seconds(
+    machine: Record, shape: AttentionShape, rows: int, held: int, keys: int
+) -> float:
+    """One tile against one block of keys: both products, and the softmax beside them.
+
+    Arrays pad a tile to all its ``rows``, vector units compute those that it has (``held``).
+    """
     per_score = INDEX_FLOPS
     if shape.softmax:
         per_score = SOFTMAX_FLOPS + machine.exp_flops
     vector = rows * keys * per_score
     vector *= machine.cores / machine.vector_flops
     if machine.rows == 0.0:
-        flops = 2.0 * rows * keys * (shape.head_dim + shape.value_dim)
+        flops = 2.0 * held * keys * (shape.head_dim + shape.value_dim)
         return vector + flops * machine.cores / (
             machine.half_flops * shape.macs * machine.tensor_share
         )
@@ -268,9 +273,9 @@ def best_tile(
             continue
         if tile_room(shape, rows) + 2.0 * key_block * row > machine.sram:
             continue
-        block = block_seconds(machine, shape, rows, key_block)
-        tiles, total, longest = tile_blocks(shape, rows, key_block)
         heads, held = float(shape.batch) * shape.kv_heads, min(rows, height)
+        block = block_seconds(machine, shape, rows, held, key_block)
+        tiles, total, longest = tile_blocks(shape, rows, key_block)
         gathered = 0.0
         if shape.top_k > 0:
             gathered = heads * ceil_div(group, rows) * rows_read(shape) * row

@@ -156,12 +156,15 @@ def array_passes(machine: Record, tm: int, tn: int) -> int:
 def tile_seconds(
     machine: Record, shape: Shape, tm: int, tn: int, passes: int, tk: int, k: int
 ) -> float:
-    """Arithmetic of one tile over ``k``: array passes, and fill and drain per slice."""
+    """Arithmetic of one tile over ``k``: array passes, and fill and drain per slice.
+
+    Vector units pad no rows or columns that the product does not have.
+    """
     if machine.rows == 0.0:
         return (
             2.0
-            * tm
-            * tn
+            * min(tm, shape.m)
+            * min(tn, shape.n)
             * k
             * machine.cores
             / (machine.half_flops * shape.macs * machine.tensor_share)

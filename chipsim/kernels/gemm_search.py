@@ -36,9 +36,6 @@ IntArray = npt.NDArray[np.int64]
 TILES = np.array(
     [1024, 768, 512, 384, 320, 256, 224, 192, 160, 128, 96, 64, 48, 32, 16], dtype=np.int64
 )
-
-if TYPE_CHECKING:
-    from chipsim.kernels.machine import Record
 """Sides of a core's tile that are tried, largest first."""
 SQUARE_TILES = np.array([1024, 512, 256, 128, 64, 32, 16], dtype=np.int64)
 """Sides that a mapper restricted to square powers of two tries."""

@@ -70,14 +70,15 @@ def grouped_tile(
 ) -> Tile:
     """All experts cut into tiles: waves over the cores, and what the tiles pull from L2."""
     tiles_n = ceil_div(shape.n, tn)
-    tiles, outputs, most = 0.0, 0.0, 1
+    tiles, outputs, most, tallest = 0.0, 0.0, 1, 0.0
     for g in range(len(experts)):
         down = row_tiles(rows[g], tm)
         tiles += experts[g] * down * tiles_n
         outputs += experts[g] * rows[g] * shape.n
-        most = max(most, down)
+        most, tallest = max(most, down), max(tallest, rows[g])
     if machine.rows == 0.0:
-        per_tile = 2.0 * tm * tn * ceil_div(shape.k, split) * machine.cores
+        per_tile = 2.0 * min(tm, tallest) * min(tn, shape.n)
+        per_tile *= ceil_div(shape.k, split) * machine.cores
         per_tile /= machine.half_flops * shape.macs * machine.tensor_share
     else:
         depth = ceil_div(shape.k, split)

@@ -80,11 +80,12 @@ def footer_line(text: str) -> Text:
 
 
 def conversion_lines(record: dict[str, Any]) -> list[Text]:
-    """Formats that the matrix units lack, and what they are converted to (often none)."""
-    if not record["conversions"]:
-        return []
-    told = ", ".join(record["conversions"])
-    return [Text(f"converted on the vector units: {told}", style="yellow")]
+    """Formats that the matrix units lack, and what is done about them (often none)."""
+    told = record["conversions"]
+    converted = ", ".join(note for note in told if "->" in note)
+    computed = [f"computed: {note}" for note in told if "->" not in note]
+    lines = [f"converted on the vector units: {converted}"] * bool(converted) + computed
+    return [Text(line, style="yellow") for line in lines]
 
 
 def lines_table(lines: Iterable[Line]) -> Table:

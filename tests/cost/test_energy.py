@@ -69,13 +69,35 @@ def test_the_parts_of_a_product() -> None:
 
 
 def test_each_operand_enters_at_its_own_edge_of_the_array() -> None:
-    # 16 rows and 32 columns: A, of two bytes, is used by all columns, B, of one, by all rows
+    # 16 rows and 32 columns: A is used by all columns, B by all rows
+    found = TIMES.estimate(Gemm("x", 1024, 512, 256, 1, "bf16", "bf16", "bf16"))
+    asked = work(found, H100)
+    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(asked.macs * (2 / 32 + 2 / 16))
+
+
+def test_conversions_are_paid_and_arrays_are_fed_what_they_compute_in() -> None:
+    """B leaves the SRAM in 1 byte and comes back in 2, one cast each; A is as it is."""
     found = TIMES.estimate(Gemm("x", 1024, 512, 256, 1, "bf16", "fp8", "bf16"))
     asked = work(found, H100)
-    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(asked.macs * (2 / 32 + 1 / 16))
+    fed = asked.macs * (2 / 32 + 2 / 16) + 512 * 256 * (1 + 2)
+    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(fed)
+    assert asked.vector_flops == 512 * 256
+    casts = 512 * 256 * MODEL.rates["vector_j_per_flop"]
+    macs = asked.macs * MODEL.mac_joules("bf16")
+    assert MODEL.operator(found).parts["arithmetic"] == pytest.approx(casts + macs)
     op = Attention("x", 1, 1, 1, 128, query=512, context=512, q_format="bf16", kv_format="fp8")
     asked = work(TIMES.estimate(op), H100)
-    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(asked.macs * (2 / 32 + 1 / 16))
+    fed = asked.macs * (2 / 32 + 2 / 16) + 512 * 256 * (1 + 2)
+    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(fed)
+    assert asked.vector_flops == 512 * 256 + op.exponentials * (6 + 4)
+
+
+def test_what_no_array_holds_is_paid_on_the_vector_units() -> None:
+    found = TIMES.estimate(Gemm("x", 256, 256, 256, 1, "fp8", "fp32", "fp32"))
+    asked = work(found, H100)
+    assert (asked.macs, asked.vector_flops) == (0.0, 2 * 256**3 + 256**2)
+    joules = asked.vector_flops * MODEL.rates["vector_j_per_flop"]
+    assert MODEL.operator(found).parts["arithmetic"] == pytest.approx(joules)
 
 
 def test_the_links_pay_for_both_ends() -> None:

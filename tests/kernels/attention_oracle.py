@@ -67,7 +67,7 @@ def _mapped(m: Any, s: AttentionShape, rows: int, split: int, keys: int) -> floa
         if count == 1 or pieces / m.cores * (count - 1) < 64
     )
     makespan = max(longest, heads * sum(blocks) / m.cores, waves)
-    core = makespan * _block(m, s, rows, keys)
+    core = makespan * _block(m, s, rows, min(rows, len(packed)), keys)
     row = width * s.kv_bytes
     fetched = heads * _seen(s, set(range(s.query))) * row
     # A core draws what its tile needs: the keys of its part, its own queries and results.
@@ -100,11 +100,11 @@ def _moved(m: Any, size: float, of_a_core: float) -> float:
     return math.hypot(size / m.memory_bandwidth, busiest / m.core_draw)
 
 
-def _block(m: Any, s: AttentionShape, rows: int, keys: int) -> float:
+def _block(m: Any, s: AttentionShape, rows: int, held: int, keys: int) -> float:
     scores = rows * keys
     vector = scores * (SOFTMAX + m.exp_flops) / (m.vector_flops / m.cores)
     if m.rows == 0:
-        flops = 2 * scores * (s.head_dim + s.value_dim)
+        flops = 2 * held * keys * (s.head_dim + s.value_dim)
         return float(vector + flops / (m.half_flops * s.macs * m.tensor_share / m.cores))
     passes = _passes(m, rows, keys) * s.head_dim + _passes(m, rows, s.value_dim) * keys
     tensor = passes / s.macs / (m.tensor_clock * m.tensor_share)

@@ -64,7 +64,8 @@ def _kept(m: Any, s: Shape, point: Point) -> bool:
 
 def _tile(m: Any, s: Shape, tm: int, tn: int, tk: int, k: int) -> float:
     if m.rows == 0:
-        return float(2 * tm * tn * k * m.cores / (m.half_flops * s.macs * m.tensor_share))
+        outputs = min(tm, s.m) * min(tn, s.n)
+        return float(2 * outputs * k * m.cores / (m.half_flops * s.macs * m.tensor_share))
     passes = min(
         math.ceil(math.ceil(tm / lm) / h) * math.ceil(math.ceil(tn / (m.lanes / lm)) / w)
         for lm in range(1, int(m.lanes) + 1)
