@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from chipsim.present.axes import AXES
@@ -46,10 +47,27 @@ def told_point(run: CutsResult) -> CutPoint | None:
 
 
 def _place(point: CutPoint) -> str:
-    return " and ".join(
+    places = [
         f"{AXES[step.resource].text(step.value)} ({percent(step.fraction, 2)})"
         for step in point.steps
-    )
+    ]
+    return " and ".join([*places, *held_text(point.setup.held)])
+
+
+def held_text(held: Mapping[str, float]) -> list[str]:
+    """What every point of a cut keeps of other resources.
+
+    >>> held_text({"l2": 0.5})
+    ['50 % of the L2 capacity']
+    """
+    names = {name: axis.name.split(",")[0] for name, axis in AXES.items()}
+    return [
+        f"{percent(part, 2)} of the {names[name][0].lower() + names[name][1:]}"
+        if name != "l2"
+        else f"{percent(part, 2)} of the {names[name]}"
+        for name, part in held.items()
+        if part != 1.0
+    ]
 
 
 def _from_half(point: CutPoint) -> float:
