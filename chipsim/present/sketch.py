@@ -63,6 +63,12 @@ def legend_above(**options: Any) -> dict[str, Any]:
     return {"x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", **options}
 
 
+def legend_below(**options: Any) -> dict[str, Any]:
+    """A legend at the foot of the figure, however many lines it takes."""
+    foot = {"x": 0, "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom"}
+    return {**foot, "traceorder": "normal", **options}
+
+
 def graph(figure: Sketch) -> Any:
     """A checked `plotly.graph_objects.Figure`."""
     import plotly.graph_objects as go
