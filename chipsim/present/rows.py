@@ -122,7 +122,7 @@ def _cloud(table: pd.DataFrame, x: Column, y: Column, name: str, ink: str) -> di
         "name": name,
         "x": packed(table[x.key]),
         "y": packed(table[y.key]),
-        "customdata": packed(table.index.to_numpy()),
+        "customdata": table.index.tolist(),
         "marker": {"size": 4 if many else 7, "opacity": 0.35 if many else 0.7, "color": ink},
         "hovertemplate": f"row %{{customdata}}<br>{_hover(x, 'x')}<br>{_hover(y, 'y')}"
         "<extra></extra>",

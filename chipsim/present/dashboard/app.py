@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dash import ALL, Dash, Input, Output, State, dcc, html
 
-from chipsim.present.dashboard import page_chip, page_cuts, page_roofline
+from chipsim.present.dashboard import page_chip, page_cuts, page_explorer, page_roofline
 from chipsim.present.dashboard.guard import guard
 from chipsim.present.dashboard.parts import remarks
 from chipsim.present.dashboard.shelf import Shelf
@@ -19,7 +19,7 @@ from chipsim.present.theme import DARK, FONT, GRID, INK, MUTED, PAPER
 if TYPE_CHECKING:
     from chipsim.explore.store import Stored
 
-PAGES: tuple[ModuleType, ...] = (page_cuts, page_roofline, page_chip)
+PAGES: tuple[ModuleType, ...] = (page_cuts, page_roofline, page_chip, page_explorer)
 """Modules with ``PATH, NAME, FIELDS, layout(state), register(app)``, in the order of the header."""
 
 INDEX = """<!doctype html>
@@ -132,11 +132,3 @@ def _register(app: Dash) -> None:
         Input("theme-button", "n_clicks"),
         prevent_initial_call=True,
     )
-
-
-def shelf() -> Shelf:
-    """The results of the app that answers the request."""
-    from flask import current_app
-
-    found: Shelf = current_app.extensions["shelf"]
-    return found
