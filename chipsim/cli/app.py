@@ -11,6 +11,7 @@ from chipsim.cli import (
     compare,
     cost,
     cuts,
+    dashboard,
     doctor,
     estimate,
     imports,
@@ -59,6 +60,7 @@ def command() -> Callable[..., Any]:
     app.command("calibrate")(validate.calibrate)
     app.add_typer(_imports(), name="import")
     app.command("report")(report.report)
+    app.command("dashboard")(dashboard.dashboard)
     app.command("doctor")(doctor.doctor)
     group = typer.main.get_command(app)
     known: dict[str, Any] = getattr(group, "commands")  # noqa: B009 - a group has it

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from dash import ALL, Dash, Input, Output, State, dcc, html
 
-from chipsim.present.dashboard import page_chip, page_cuts, page_explorer, page_roofline
+from chipsim.present.dashboard import (
+    page_chip,
+    page_cluster,
+    page_cuts,
+    page_explorer,
+    page_roofline,
+    page_validation,
+)
 from chipsim.present.dashboard.guard import guard
 from chipsim.present.dashboard.parts import remarks
 from chipsim.present.dashboard.shelf import Shelf
@@ -19,7 +26,14 @@ from chipsim.present.theme import DARK, FONT, GRID, INK, MUTED, PAPER
 if TYPE_CHECKING:
     from chipsim.explore.store import Stored
 
-PAGES: tuple[ModuleType, ...] = (page_cuts, page_roofline, page_chip, page_explorer)
+PAGES: tuple[ModuleType, ...] = (
+    page_cuts,
+    page_roofline,
+    page_chip,
+    page_cluster,
+    page_explorer,
+    page_validation,
+)
 """Modules with ``PATH, NAME, FIELDS, layout(state), register(app)``, in the order of the header."""
 
 INDEX = """<!doctype html>

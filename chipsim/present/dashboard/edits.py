@@ -92,7 +92,28 @@ def edited(name: str, edits: Mapping[str, str]) -> tuple[Chip, Chip | None, dict
         for stated in STATED:
             if stated not in edits:
                 data.pop(stated, None)
-    return Chip.read(data, f"{data['name']}.yaml"), base if changed else None, data
+    chip = library_only(Chip.read(data, f"{data['name']}.yaml"))
+    return chip, base if changed else None, data
+
+
+def library_only(chip: Chip) -> Chip:
+    """The chip, if all that it names is of the library: a page's reader names no files here.
+
+    Raises
+    ------
+    ConfigError
+        It names a path.
+    """
+    plan = chip.floorplan
+    named = {"execution": chip.execution, "process": chip.process}
+    named |= {"memory.technology": chip.memory.technology}
+    if plan is not None:
+        named |= {"floorplan.constants": plan.constants, "floorplan.links": plan.links}
+        named |= {f"floorplan.dies.{name}": die.process for name, die in plan.dies.items()}
+    for where, name in named.items():
+        if name and ("/" in name or "\\" in name or name.endswith((".yaml", ".yml"))):
+            raise ConfigError(chip.name, where, name, "a name of the library, no path")
+    return chip
 
 
 def _set(data: dict[str, Any], where: str, value: Any, file: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from dash import Dash, Input, Output, ctx, dcc, html
+from dash import Dash, Input, Output, dcc, html
 
 from chipsim.errors import ChipsimError
 from chipsim.present.axes import AXES
@@ -96,6 +97,7 @@ def layout(state: Mapping[str, Any]) -> list[Any]:
         ),
         html.Div(
             [
+                *(dcc.Store(id=f"cuts-{name}") for name in ("ask", "live", "drawn")),
                 html.Div(id="cuts-remarks"),
                 html.Div(id="cuts-tiles", className="tiles"),
                 html.Div(
@@ -125,30 +127,41 @@ def _slider(name: str, value: float) -> html.Div:
 
 
 def register(app: Dash) -> None:
-    """The page's callbacks."""
-    labels = {name: Output(f"cuts-{name}-label", "children") for name in SLIDERS}
+    """The page's callbacks.
+
+    controls -> one question at a time -> model -> the cards, the first one first
+    (``assets/chipsim.js``)
+    """
+    names = [*asking.FIELDS, *SLIDERS, "axis", "theme"]
+    values = [Input(f"cuts-{name}", "value") for name in names[:-1]]
+    app.clientside_callback(
+        f"(...values) => window.chipsim.ask('cuts', {json.dumps(names)}, values)",
+        Output("cuts-ask", "data"),
+        *values,
+        Input("theme", "data"),
+    )
+    app.clientside_callback(
+        "answer => window.chipsim.draw('cuts', answer)",
+        Output("cuts-drawn", "data"),
+        Input("cuts-live", "data"),
+    )
 
     @app.callback(
         output={
-            "cards": [card_outputs(name) for name in CARDS],
+            "live": Output("cuts-live", "data"),
             "tiles": Output("cuts-tiles", "children"),
             "remarks": Output("cuts-remarks", "children"),
             "axis": Output("cuts-axis", "value"),
-            "labels": labels,
+            "labels": {name: Output(f"cuts-{name}-label", "children") for name in SLIDERS},
         },
-        inputs={
-            "asked": asking.inputs("cuts"),
-            "parts": {name: Input(f"cuts-{name}", "value") for name in SLIDERS},
-            "axis": Input("cuts-axis", "value"),
-            "theme": Input("theme", "data"),
-        },
+        inputs={"question": Input("cuts-ask", "data")},
+        prevent_initial_call=True,
     )
-    def draw(
-        asked: dict[str, Any], parts: dict[str, float], axis: str, theme: str | None
-    ) -> dict[str, Any]:
-        del theme  # only asks for other colours
-        moved = str(ctx.triggered_id or "").removeprefix("cuts-")
-        return answer(asked, parts, moved if moved in SLIDERS else axis)
+    def draw(question: dict[str, Any]) -> dict[str, Any]:
+        told, moved = question["values"], question["moved"]
+        found = answer(told, told, moved if moved in SLIDERS else told["axis"])
+        cards = dict(zip(CARDS, found.pop("cards"), strict=True))
+        return {"live": {"cards": cards, "echo": {"axis": found["axis"]}}, **found}
 
     @app.callback(
         [Output(f"cuts-{name}", "value") for name in SLIDERS],

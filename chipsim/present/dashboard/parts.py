@@ -49,9 +49,7 @@ def text(name: str, value: str, placeholder: str = "") -> dcc.Input:
 
 def card(name: str, *, wide: bool = False, scrolls: bool = False) -> html.Section:
     """A picture with its conclusion above, its command and its link below."""
-    graph = dcc.Graph(
-        id=f"{name}-graph", config=CONFIG, figure=sketch([], "", height=300)
-    )
+    graph = dcc.Graph(id=f"{name}-graph", config=CONFIG, figure=_empty(300))
     return html.Section(
         [
             html.H2(id=f"{name}-title"),
@@ -89,10 +87,14 @@ def nothing(why: str, link: str = "?") -> list[Any]:
         "text": why, "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper",
         "font": {"size": 14, "color": MUTED},
     }  # fmt: skip
-    hidden = {"visible": False}
-    empty = sketch([], why, height=160, annotations=[], xaxis=hidden, yaxis=hidden)
+    empty = _empty(160, why)
     empty["layout"]["annotations"] = [words] if len(why) < 60 else []
     return filled(empty, "", link)
+
+
+def _empty(height: int, headline: str = "") -> Sketch:
+    hidden = {"visible": False}
+    return sketch([], headline, height=height, xaxis=hidden, yaxis=hidden)
 
 
 def themed(figure: Sketch) -> Sketch:
