@@ -224,6 +224,7 @@ def cuts_record(runs: Sequence[CutsResult]) -> dict[str, Any]:
         "layers_only": setup.layers_only,
         "itl_s": setup.itl_s,
         "resources": list(main.resources),
+        "held": dict(setup.held),
         "prices": setup.prices.name if setup.prices else None,
         "energies": setup.energies.name,
         "uncut": {
