@@ -38,7 +38,9 @@ def dashboard(
     except ImportError as error:
         if (error.name or "").split(".")[0] not in ("dash", "flask", "werkzeug"):
             raise
-        raise ChipsimError("the dashboard needs dash: pip install 'chipsim[dashboard]'") from None
+        raise ChipsimError(
+            "the dashboard needs dash: pip install 'chipsim[dashboard]'"
+        ) from None
 
     serve.address(host, expose=expose)
     given = _opened(results or [])

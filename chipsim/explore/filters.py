@@ -43,16 +43,16 @@ class Clause:
 
     Attributes
     ----------
-    values : tuple of str
-        Alternatives; with ``!=`` none of them.
+    alternatives : tuple of str
+        One of these; with ``!=`` none of them.
     """
 
     column: str
     sign: str
-    values: tuple[str, ...]
+    alternatives: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.column} {self.sign} {OR.join(self.values)}"
+        return f"{self.column} {self.sign} {OR.join(self.alternatives)}"
 
     def holds(self, table: pd.DataFrame) -> npt.NDArray[np.bool_]:
         """Which rows hold it; a row that lacks the number does not.
@@ -69,7 +69,7 @@ class Clause:
         if not numbers and self.sign not in ("=", "!="):
             raise ConfigError("filter", self.column, str(self), "= or !=: the column has text")
         cells = column.to_numpy(dtype=float) if numbers else column.astype(str).to_numpy()
-        found = [compare(cells, self._value(each, numbers)) for each in self.values]
+        found = [compare(cells, self._value(each, numbers)) for each in self.alternatives]
         combine = np.logical_and if self.sign == "!=" else np.logical_or
         holds = combine.reduce(found) & (np.isfinite(cells) if numbers else True)
         return np.asarray(holds, dtype=bool)

@@ -45,7 +45,15 @@ NAMES = {
     "usd": "USD",
 }
 
-MORE = ("tokens_per_s", "throughput", "goodput", "capacity_rps", "per_usd", "margin", "utilisation")
+MORE = (
+    "tokens_per_s",
+    "throughput",
+    "goodput",
+    "capacity_rps",
+    "per_usd",
+    "margin",
+    "utilisation",
+)
 """Parts of the names of columns of which more is better."""
 
 PAIRS = (

@@ -119,16 +119,15 @@ def _roofs(side: Side, index: int, low: float, high: float) -> list[dict[str, An
     format_name, peak = side.peak
     slope, ridge = side.chip.memory.bandwidth, side.ridge
     dash, ink = DASHES[index % len(DASHES)], INK if index == 0 else MUTED
-    told = (
-        f"{side.name}: {format_name} {format_si(peak, 'FLOP/s')}, {format_si(slope, 'B/s')}"
-    )
+    told = f"{side.name}: {format_name} {format_si(peak, 'FLOP/s')}, {format_si(slope, 'B/s')}"
     vector = side.chip.vector_peak(16)
     return [
         {
             "type": "scatter", "mode": "lines", "name": told,
             "x": [low, ridge, high], "y": [low * slope, peak, peak],
             "line": {"color": ink, "width": 2, "dash": dash},
-            "hovertemplate": f"<b>{side.name}</b><br>ridge at {digits(ridge)} FLOP/B<extra></extra>",
+            "hovertemplate": f"<b>{side.name}</b><br>ridge at {digits(ridge)} FLOP/B"
+            "<extra></extra>",
         },
         {
             "type": "scatter", "mode": "lines", "showlegend": index == 0,
@@ -207,5 +206,3 @@ def _reached(row: OperatorRow) -> float:
 
 def _size(share: float) -> float:
     return max(SMALLEST, LARGEST * math.sqrt(share))
-
-

@@ -109,7 +109,9 @@ def _points(table: pd.DataFrame, x: Column, y: Column, colour: str) -> list[dict
         return [_cloud(table, x, y, "rows", BLUE)]
     groups = table.groupby(colour, sort=True)
     return [
-        _cloud(rows, x, y, f"{column(colour).name}: {name or 'none'}", LINES[i % len(LINES)])
+        _cloud(
+            rows, x, y, f"{column(colour).name}: {str(name) or 'none'}", LINES[i % len(LINES)]
+        )
         for i, (name, rows) in enumerate(groups)
     ]
 
@@ -157,8 +159,8 @@ def _mark(table: pd.DataFrame, x: Column, y: Column, row: int) -> dict[str, Any]
         "type": "scatter",
         "mode": "markers",
         "name": f"row {row}",
-        "x": [table.at[row, x.key]],
-        "y": [table.at[row, y.key]],
+        "x": [table.loc[row, x.key]],
+        "y": [table.loc[row, y.key]],
         "customdata": [row],
         "marker": {"size": 16, "symbol": "circle-open", "color": INK, "line": {"width": 3}},
         "hoverinfo": "skip",
@@ -219,7 +221,10 @@ def _dimension(
         codes = values.astype(str).map({name: i for i, name in enumerate(names)})
         ticks = {"tickvals": list(range(len(names))), "ticktext": [n or "none" for n in names]}
         return found | {"values": packed(codes)} | ticks
-    found |= {"values": packed(values.fillna(values.min())), "tickformat": of.tickformat or "~g"}
+    found |= {
+        "values": packed(values.fillna(values.min())),
+        "tickformat": of.tickformat or "~g",
+    }
     if key in kept:
         found["constraintrange"] = list(kept[key])
     return found

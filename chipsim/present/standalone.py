@@ -12,11 +12,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chipsim.present.html import CONFIG, Rows, table_html, unbroken
-from chipsim.present.sketch import Sketch
 from chipsim.present.theme import DARK, FONT, GRID, INK, MUTED, PAPER
+
+if TYPE_CHECKING:
+    from chipsim.present.sketch import Sketch
 
 MOST_BYTES = 5_000_000
 """Of a whole file."""
@@ -96,14 +98,12 @@ function draw() {
   dark.addEventListener('change', draw);
 })().catch(error => {
   for (const place of document.querySelectorAll('[data-figure]'))
-    place.textContent = 'No picture in this browser (' + error + '); the table below has the figures.';
+    place.textContent = `No picture in this browser (${error}); the table has the figures.`;
 });
 """
 
 
-def standalone(
-    title: str, lead: str, sections: Sequence[Section], command: str = ""
-) -> str:
+def standalone(title: str, lead: str, sections: Sequence[Section], command: str = "") -> str:
     """The file's text.
 
     Parameters
@@ -136,7 +136,9 @@ def _section(section: Section, names: Any) -> str:
     if section.figure is not None:
         kinds = {trace.get("type") for trace in section.figure["data"]}
         wide = " wide" if "parcoords" in kinds else ""
-        parts.append(f'<div class="figure{wide}"><div data-figure="{next(names)}"></div></div>\n')
+        parts.append(
+            f'<div class="figure{wide}"><div data-figure="{next(names)}"></div></div>\n'
+        )
     parts += [table_html(section.rows)]
     parts += [f"<p>{escape(note)}</p>\n" for note in section.notes]
     if section.text:

@@ -18,7 +18,7 @@ from chipsim.present.dashboard import (
     page_validation,
 )
 from chipsim.present.dashboard.guard import guard
-from chipsim.present.dashboard.parts import remarks
+from chipsim.present.dashboard.parts import clientside, remarks
 from chipsim.present.dashboard.shelf import Shelf
 from chipsim.present.dashboard.state import read_state
 from chipsim.present.theme import DARK, FONT, GRID, INK, MUTED, PAPER
@@ -34,7 +34,8 @@ PAGES: tuple[ModuleType, ...] = (
     page_explorer,
     page_validation,
 )
-"""Modules with ``PATH, NAME, FIELDS, layout(state), register(app)``, in the order of the header."""
+"""Modules with ``PATH, NAME, FIELDS, layout(state)`` and ``register(app)``, in the order of
+the header."""
 
 INDEX = """<!doctype html>
 <html lang="en">
@@ -132,7 +133,7 @@ def _register(app: Dash) -> None:
         State("url", "search"),
     )
     def show(pathname: str | None, search: str | None) -> tuple[Any, str, list[str]]:
-        page = next((page for page in PAGES if page.PATH == pathname), None)
+        page = next((page for page in PAGES if pathname == page.PATH), None)
         current = ["current" if page and each.PATH == page.PATH else "" for each in PAGES]
         if page is None:
             return remarks([f"{(pathname or '')[:80]}: no such page"]), "", current
@@ -140,9 +141,9 @@ def _register(app: Dash) -> None:
         name = page.NAME.lower()
         return [*remarks(told), *page.layout(state)], f"page page-{name}", current
 
-    app.clientside_callback(
-        "(clicks) => window.chipsim.theme(clicks)",
+    clientside(
+        app,
+        "clicks => window.chipsim.theme(clicks)",
         Output("theme", "data"),
         Input("theme-button", "n_clicks"),
-        prevent_initial_call=True,
     )

@@ -25,6 +25,9 @@ FIELDS: dict[str, Choice | Number | Text] = {
 }
 """What is asked, with what a page opens on: SPAD's argument."""
 
+EMPTY = ("plan", "precision", "execution")
+"""Fields whose emptiness means something."""
+
 HINTS = {
     "length": "Prompt tokens of prefill, or tokens attended to in decode, of one sequence",
     "plan": "How the model is split: tp=8, or tp=8,pp=2",
@@ -51,10 +54,7 @@ def controls(prefix: str, state: Mapping[str, Any], without: tuple[str, ...] = (
 def _control(prefix: str, name: str, state: Mapping[str, Any]) -> Any:
     field, key = FIELDS[name], f"{prefix}-{name}"
     if isinstance(field, Choice):
-        options = [
-            {"label": each or "of the chip", "value": each} for each in field.names()
-        ]
-        return choose(key, state[name], options)  # type: ignore[arg-type]  # dash takes both
+        return choose(key, state[name], field.names(), "of the chip")
     if isinstance(field, Number):
         return number(key, state[name], field.low, field.high)
     return text(key, state[name], "the model's own" if name == "precision" else "tp=1")
@@ -62,20 +62,16 @@ def _control(prefix: str, name: str, state: Mapping[str, Any]) -> Any:
 
 def inputs(prefix: str, without: tuple[str, ...] = ()) -> dict[str, Input]:
     """The controls' values, for a callback."""
-    return {
-        name: Input(f"{prefix}-{name}", "value") for name in FIELDS if name not in without
-    }
+    return {name: Input(f"{prefix}-{name}", "value") for name in FIELDS if name not in without}
 
 
 def asked(values: Mapping[str, Any]) -> Asked:
     """The question in the values of the controls; what was cleared is as at the start."""
-    whole = {
-        name: field.default if values.get(name) in (None, "") and name != "execution"
-        and name != "precision" and name != "plan" else values.get(name) or ""
-        for name, field in FIELDS.items()
-    }  # fmt: skip
+    told: dict[str, Any] = {}
+    for name, field in FIELDS.items():
+        given = values.get(name)
+        told[name] = field.default if given in (None, "") and name not in EMPTY else given or ""
     return Asked(
-        whole["chip"], whole["model"], whole["phase"], int(whole["batch"]),
-        int(whole["length"]), whole["plan"].strip(), whole["precision"].strip(),
-        whole["execution"], whole["prices"],
+        told["chip"], told["model"], told["phase"], int(told["batch"]), int(told["length"]),
+        told["plan"].strip(), told["precision"].strip(), told["execution"], told["prices"],
     )  # fmt: skip

@@ -25,7 +25,7 @@ def kept_ranges(
         if key not in numeric(table) or key not in axes or sign not in "<>":
             continue
         low, high = found.get(key, (float(table[key].min()), float(table[key].max())))
-        value = float(clause.values[0])
+        value = float(clause.alternatives[0])
         found[key] = (low, value) if sign == "<" else (value, high)
     return found
 
@@ -57,7 +57,7 @@ def brushed(
 
 
 def _clauses(table: pd.DataFrame, name: str, value: Any) -> list[Clause]:
-    ranges = _first(value)
+    ranges: Any = _first(value)
     if not ranges:
         return []
     if isinstance(ranges[0], list | tuple):
@@ -72,7 +72,7 @@ def _clauses(table: pd.DataFrame, name: str, value: Any) -> list[Clause]:
 
 
 def _first(value: Any) -> list[Any]:
-    """plotly wraps what it tells into a list, one for each trace."""
+    """Plotly wraps what it tells into a list, one for each trace."""
     if isinstance(value, list) and value and isinstance(value[0], list):
         return list(value[0])
     return list(value or [])

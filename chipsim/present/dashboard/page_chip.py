@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
@@ -59,16 +59,23 @@ PHASES = (Phase.prefill(2, 1024), Phase.decode(64, 1024))
 
 def layout(state: Mapping[str, Any]) -> list[Any]:
     """The page in a state."""
-    beside = [{"label": name or "none", "value": name} for name in ("", *names("chips"))]
+    chips = names("chips")
     return [
         html.Aside(
             [
                 html.Div(
                     [
-                        labelled("chip", choose("chip-chip", state["chip"], names("chips"))),
-                        labelled("beside it", choose("chip-beside", state["beside"], beside)),  # type: ignore[arg-type]  # dash takes both
-                        labelled("prices", choose("chip-prices", state["prices"], names("prices"))),
-                        labelled("model", choose("chip-model", state["model"], names("models"))),
+                        labelled("chip", choose("chip-chip", state["chip"], chips)),
+                        labelled(
+                            "beside it",
+                            choose("chip-beside", state["beside"], ("", *chips), "none"),
+                        ),
+                        labelled(
+                            "prices", choose("chip-prices", state["prices"], names("prices"))
+                        ),
+                        labelled(
+                            "model", choose("chip-model", state["model"], names("models"))
+                        ),
                         labelled("plan", text("chip-plan", state["plan"], "tp=1")),
                     ],
                     className="controls",
@@ -76,8 +83,12 @@ def layout(state: Mapping[str, Any]) -> list[Any]:
                 html.Details(
                     [
                         html.Summary("Edit any field"),
-                        html.P("Values as in a file: 2 TB/s, 66, 128 KiB, null.", className="label"),
-                        html.Div(fields(state["chip"], parse_edits(state["set"])), id="chip-fields"),
+                        html.P(
+                            "Values as in a file: 2 TB/s, 66, 128 KiB, null.", className="label"
+                        ),
+                        html.Div(
+                            fields(state["chip"], parse_edits(state["set"])), id="chip-fields"
+                        ),
                     ],
                     open=True,
                 ),
@@ -107,7 +118,8 @@ def layout(state: Mapping[str, Any]) -> list[Any]:
 def fields(name: str, edits: Mapping[str, str]) -> list[html.Details]:
     """An input for every field of a chip's file, its note as a hint."""
     data, path = load("chips", name)
-    told, groups = notes(path), {}
+    told = notes(path)
+    groups: dict[str, list[tuple[str, str]]] = {}
     for where, value in leaves(data):
         if where not in (*TOLD, "name"):
             groups.setdefault(where.split(".")[0] if "." in where else "chip", []).append(
@@ -120,7 +132,10 @@ def fields(name: str, edits: Mapping[str, str]) -> list[html.Details]:
                 *(
                     html.Label(
                         [
-                            html.Span(where.removeprefix(f"{group}."), title=told.get(where), className="label"),
+                            html.Span(
+                                where.removeprefix(f"{group}."),
+                                title=told.get(where), className="label",
+                            ),
                             dcc.Input(
                                 id={"type": "chip-field", "path": where},
                                 value=edits.get(where, value), type="text", debounce=True,
@@ -198,7 +213,10 @@ def register(app: Dash) -> None:
 def _changed(name: str, paths: list[dict[str, str]], values: list[Any]) -> dict[str, str]:
     """Fields that differ from the file."""
     original = dict(leaves(load("chips", name)[0]))
-    typed = {place["path"]: str(value or "").strip() for place, value in zip(paths, values, strict=True)}
+    typed = {
+        place["path"]: str(value or "").strip()
+        for place, value in zip(paths, values, strict=True)
+    }
     return {
         where: value
         for where, value in typed.items()
@@ -222,7 +240,7 @@ def answer(name: str, edits: Mapping[str, str], chosen: Mapping[str, str]) -> di
     chips = [(chip, base), *([(other, None)] if other else [])]
     told = _edit_remarks(base, edits)
     return {
-        "cards": _cards(chips, chosen["prices"], link, name, edits),
+        "cards": _cards(chips, chosen["prices"], link, edits),
         "table": _table(chips, chosen),
         "remarks": remarks(told),
     }
@@ -243,11 +261,13 @@ def _cards(
     chips: list[tuple[Chip, Chip | None]],
     prices: str,
     link: str,
-    name: str,
     edits: Mapping[str, str],
 ) -> list[Any]:
     commands = [_command(chip, base, prices, edits) for chip, base in chips]
-    floors = [_floor(chip, base, told, link) for (chip, base), told in zip(chips, commands, strict=True)]
+    floors = [
+        _floor(chip, base, told, link)
+        for (chip, base), told in zip(chips, commands, strict=True)
+    ]
     if len(floors) == 1:
         floors.append(nothing("No chip beside it", link))
     shown = [chip.name for chip, _ in chips]
@@ -257,13 +277,13 @@ def _cards(
     return [
         *floors,
         _stacks(shown, usd, DOLLARS, "Cost of one chip (USD)", f"prices {prices}", both, link),
-        _stacks(shown, w, WATTS, "TDP of one chip (W)", "at full load, supply included", both, link),
+        _stacks(
+            shown, w, WATTS, "TDP of one chip (W)", "at full load, supply included", both, link
+        ),
     ]
 
 
-def _command(
-    chip: Chip, base: Chip | None, prices: str, edits: Mapping[str, str]
-) -> str:
+def _command(chip: Chip, base: Chip | None, prices: str, edits: Mapping[str, str]) -> str:
     file = f"{chip.name}.yaml" if edits and chip.name not in names("chips") else chip.name
     return command(f"cost {file}", prices=prices, base=base.name if base else None, json=True)
 
@@ -295,7 +315,9 @@ def _stacks(
     elif len(totals) > 1 and totals[1]:
         ratio = totals[0] / totals[1]
         way = "less" if ratio < 1 else "more"
-        headline = f"{shown[0]} {verb} {amounts[0]}, {percent(abs(1 - ratio))} {way} than {shown[1]}"
+        headline = (
+            f"{shown[0]} {verb} {amounts[0]}, {percent(abs(1 - ratio))} {way} than {shown[1]}"
+        )
     else:
         headline = f"{shown[0]} {verb} {amounts[0]}"
     figure = stacks_sketch(shown, [of for of, _ in parts], colours, title, headline, subtitle)
@@ -308,25 +330,30 @@ def _table(chips: list[tuple[Chip, Chip | None]], chosen: Mapping[str, str]) -> 
 
 
 def _facts(chips: list[Chip]) -> list[list[str]]:
-    def row(name: str, say: Any) -> list[str]:
-        return [name, *(say(chip) for chip in chips)]
-
-    return [
-        row("process", lambda c: c.process or "–"),
-        row("cores", lambda c: str(c.cores)),
-        row("matrix peak", lambda c: "{0} {1}".format(half_precision_flops(c)[0], format_si(half_precision_flops(c)[1], "FLOP/s"))),
-        row("vector peak, fp32", lambda c: format_si(c.vector_flops, "FLOP/s")),
-        row("memory", lambda c: f"{c.memory.technology}, {binary(c.memory.capacity)}"),
-        row("memory bandwidth", lambda c: format_si(c.memory.bandwidth, "B/s")),
-        row("ridge", lambda c: f"{digits(half_precision_flops(c)[1] / c.memory.bandwidth)} FLOP/B"),
-        row("L2", lambda c: binary(c.l2.capacity)),
-        row("SRAM of all cores", lambda c: binary(c.cores * c.core.sram)),
-        row("links, one direction", lambda c: format_si(c.link_bandwidth, "B/s") if c.link else "none"),
-        row("execution block", lambda c: c.execution),
-    ]  # fmt: skip
+    facts: dict[str, Callable[[Chip], str]] = {
+        "process": lambda c: c.process or "–",
+        "cores": lambda c: str(c.cores),
+        "matrix peak": _matrix_peak,
+        "vector peak, fp32": lambda c: format_si(c.vector_flops, "FLOP/s"),
+        "memory": lambda c: f"{c.memory.technology}, {binary(c.memory.capacity)}",
+        "memory bandwidth": lambda c: format_si(c.memory.bandwidth, "B/s"),
+        "ridge": lambda c: f"{digits(half_precision_flops(c)[1] / c.memory.bandwidth)} FLOP/B",
+        "L2": lambda c: binary(c.l2.capacity),
+        "SRAM of all cores": lambda c: binary(c.cores * c.core.sram),
+        "links, one direction": lambda c: format_si(c.link_bandwidth, "B/s"),
+        "execution block": lambda c: c.execution,
+    }
+    return [[name, *(say(chip) for chip in chips)] for name, say in facts.items()]
 
 
-def _speeds(chips: list[tuple[Chip, Chip | None]], chosen: Mapping[str, str]) -> list[list[str]]:
+def _matrix_peak(chip: Chip) -> str:
+    format_name, rate = half_precision_flops(chip)
+    return f"{format_name} {format_si(rate, 'FLOP/s')}"
+
+
+def _speeds(
+    chips: list[tuple[Chip, Chip | None]], chosen: Mapping[str, str]
+) -> list[list[str]]:
     """Latency of both phases of the chosen model."""
     rows = []
     for phase in PHASES:
@@ -343,5 +370,3 @@ def _speed(chip: Chip, phase: Phase, model: str, plan: str) -> str:
     except ChipsimError as error:
         return str(error)[:60]
     return seconds(answer_.estimate.latency_s) if answer_.estimate else answer_.reason
-
-

@@ -112,7 +112,10 @@ def layout(state: Mapping[str, Any]) -> list[Any]:
             [
                 html.Summary(group),
                 html.Div(
-                    [labelled(TITLES.get(name, name), _control(name, state)) for name in members],
+                    [
+                        labelled(TITLES.get(name, name), _control(name, state))
+                        for name in members
+                    ],
                     className="controls",
                 ),
             ],
@@ -268,8 +271,12 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
         }  # fmt: skip
     told = [f"no cost: {figures['unpriced']}"] if figures["unpriced"] else []
     if figures["unfinished"]:
-        told.append(f"{grouped(figures['unfinished'])} requests were not finished: too few chips")
-    told += [f"{grouped(n)} requests rejected: {why}" for why, n in figures["rejections"].items()]
+        told.append(
+            f"{grouped(figures['unfinished'])} requests were not finished: too few chips"
+        )
+    told += [
+        f"{grouped(n)} requests rejected: {why}" for why, n in figures["rejections"].items()
+    ]
     return {
         "cards": cards, "headline": headline(figures), "tiles": _tiles(figures),
         "remarks": remarks(told),
@@ -299,7 +306,11 @@ def _tiles(figures: dict[str, Any]) -> Any:
             ("TTFT", _time(figures["ttft_s"]["p99"]), "99 % within"),
             ("ITL", _time(figures["itl_s"]["p99"]), "99 % of gaps within"),
             ("cost", "–" if usd is None else f"${usd:,.2f}", "an hour, all included"),
-            ("tokens", "–" if per_token is None else f"${per_token:,.3f}", "a million of output"),
+            (
+                "tokens",
+                "–" if per_token is None else f"${per_token:,.3f}",
+                "a million of output",
+            ),
             ("TDP", "–" if watts is None else f"{watts / 1e3:,.1f} kW", "all chips"),
         ]
     )
@@ -359,5 +370,3 @@ def _tried(cluster: Cluster, counts: dict[str, int]) -> Tried:
     price = cluster_price(cluster.prices, counts)
     used = max((each.reached / each.limit for each in run.objectives), default=0.0)
     return Tried(counts, price.usd_per_hour, used, run.holds)
-
-

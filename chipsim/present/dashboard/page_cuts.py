@@ -15,8 +15,8 @@ from chipsim.present.command import cuts_command
 from chipsim.present.dashboard import asking, live
 from chipsim.present.dashboard.parts import (
     card,
-    card_outputs,
     choose,
+    clientside,
     filled,
     labelled,
     nothing,
@@ -78,7 +78,7 @@ CARDS = ("cuts-curve", "cuts-breakdown", "cuts-roofline", "cuts-cost", "cuts-pow
 def layout(state: Mapping[str, Any]) -> list[Any]:
     """The page in a state."""
     sliders = [_slider(name, state[name]) for name in SLIDERS]
-    axis = [{"label": AXES[name].name, "value": name} for name in SLIDERS]
+    axis = {name: AXES[name].name for name in SLIDERS}
     return [
         html.Aside(
             [
@@ -91,7 +91,7 @@ def layout(state: Mapping[str, Any]) -> list[Any]:
                 ),
                 html.Div(sliders[:SHOWN], className="sliders"),
                 html.Details([html.Summary("More to cut"), *sliders[SHOWN:]]),
-                labelled("curve against", choose("cuts-axis", state["axis"], axis)),  # type: ignore[arg-type]  # dash takes both
+                labelled("curve against", choose("cuts-axis", state["axis"], axis)),
                 html.Button("Uncut", id="cuts-reset", n_clicks=0),
             ]
         ),
@@ -134,13 +134,15 @@ def register(app: Dash) -> None:
     """
     names = [*asking.FIELDS, *SLIDERS, "axis", "theme"]
     values = [Input(f"cuts-{name}", "value") for name in names[:-1]]
-    app.clientside_callback(
+    clientside(
+        app,
         f"(...values) => window.chipsim.ask('cuts', {json.dumps(names)}, values)",
         Output("cuts-ask", "data"),
         *values,
         Input("theme", "data"),
     )
-    app.clientside_callback(
+    clientside(
+        app,
         "answer => window.chipsim.draw('cuts', answer)",
         Output("cuts-drawn", "data"),
         Input("cuts-live", "data"),
@@ -173,9 +175,7 @@ def register(app: Dash) -> None:
         return [100.0] * len(SLIDERS)
 
 
-def answer(
-    values: Mapping[str, Any], parts: Mapping[str, float], axis: str
-) -> dict[str, Any]:
+def answer(values: Mapping[str, Any], parts: Mapping[str, float], axis: str) -> dict[str, Any]:
     """Everything that the page shows."""
     link = PATH + query_of(FIELDS, {**values, **parts, "axis": axis})
     asked = asking.asked(values)
@@ -209,7 +209,9 @@ def _drawn(asked: live.Asked, cut: dict[str, float], axis: str, link: str) -> di
         filled(_dollars(asked, all_parts), one, link),
         filled(_watts(asked, all_parts), one, link),
     ]
-    unbuilt = here.money.counterfactual and f"No such memory is sold: {here.money.counterfactual}"
+    unbuilt = (
+        here.money.counterfactual and f"No such memory is sold: {here.money.counterfactual}"
+    )
     told = [here.money.unpriced, unbuilt]
     return {
         "cards": pictures,
@@ -221,11 +223,19 @@ def _drawn(asked: live.Asked, cut: dict[str, float], axis: str, link: str) -> di
 def _roofline(asked: live.Asked, parts: live.Parts, here: Any) -> Any:
     setup = live.setup_of(asked)
     known = setup.precision.activations
-    sides = [Side("this chip", live.chip_of(asked, parts), here.estimate, known)] if here.estimate else []
+    sides = (
+        [Side("this chip", live.chip_of(asked, parts), here.estimate, known)]
+        if here.estimate
+        else []
+    )
     uncut = live.answer(asked).estimate
     if uncut is not None and any(part != 1.0 for _, part in parts):
         sides.append(Side("the uncut chip", setup.chip, uncut, known))
-    return roofline_figure(sides) if sides else {"data": [], "layout": {"meta": {"headline": "This chip cannot run the phase"}}}
+    return (
+        roofline_figure(sides)
+        if sides
+        else {"data": [], "layout": {"meta": {"headline": "This chip cannot run the phase"}}}
+    )
 
 
 def _dollars(asked: live.Asked, parts: live.Parts) -> Any:
@@ -259,7 +269,9 @@ def _stacks(
         less = "less" if b < a else "more"
         headline = f"This chip {verb} {amount}, {percent(abs(1.0 - b / a))} {less}"
     under = f"prices {asked.prices}" if unit == "$" else "at full load, the supply included"
-    return stacks_sketch(("uncut", "this chip"), (before, after), colours, title, headline, under)
+    return stacks_sketch(
+        ("uncut", "this chip"), (before, after), colours, title, headline, under
+    )
 
 
 def _tiles(here: Any) -> Any:
@@ -317,5 +329,3 @@ def _label(asked: live.Asked, name: str, part: float) -> str:
 def _references(asked: live.Asked, axis: str) -> tuple[ReferencePoint, ...]:
     """Published figures of this cut."""
     return tuple(reference_points(asked.model, asked.chip, asked.as_phase(), axis))
-
-

@@ -60,7 +60,6 @@ CARDS = ("explorer-front", "explorer-lines")
 WAYS = {"": "by its name", "least": "less is better", "most": "more is better"}
 
 
-
 @functools.cache
 def example() -> Stored:
     """What the page opens on: a grid of cuts."""
@@ -84,7 +83,6 @@ def layout(state: Mapping[str, Any]) -> list[Any]:
     """The page in a state."""
     given = [EXAMPLE, *_shelf().given]
     result = state["result"] if state["result"] in given else EXAMPLE
-    ways = [{"label": told, "value": way} for way, told in WAYS.items()]
     return [
         html.Aside(
             [
@@ -97,18 +95,20 @@ def layout(state: Mapping[str, Any]) -> list[Any]:
                 html.Div(
                     [
                         labelled("x", choose("explorer-x", state["x"], [])),
-                        labelled("of x", choose("explorer-more_x", state["more_x"], ways)),  # type: ignore[arg-type]  # dash takes both
+                        labelled("of x", choose("explorer-more_x", state["more_x"], WAYS)),
                         labelled("y", choose("explorer-y", state["y"], [])),
-                        labelled("of y", choose("explorer-more_y", state["more_y"], ways)),  # type: ignore[arg-type]  # dash takes both
+                        labelled("of y", choose("explorer-more_y", state["more_y"], WAYS)),
                         labelled("colour", choose("explorer-colour", state["colour"], [])),
                         labelled(
                             "filter",
-                            text("explorer-filter", state["filter"], "cost_usd <= 900 and bound = memory"),
-                            "Conditions on columns; = takes alternatives: memory|compute",
+                            text("explorer-filter", state["filter"], "cost_usd <= 900"),
+                            "cost_usd <= 900 and bound = memory|compute",
                         ),
                         labelled(
                             "axes",
-                            dcc.Dropdown(id="explorer-axes", multi=True, value=_split(state["axes"])),
+                            dcc.Dropdown(
+                                id="explorer-axes", multi=True, value=_split(state["axes"])
+                            ),
                         ),
                     ],
                     className="controls",
@@ -291,7 +291,12 @@ def answer(
     row: int | None,
 ) -> dict[str, Any]:
     """Everything that the page shows of a result."""
-    state = {**chosen, "axes": ",".join(axes), "filter": kept, "row": "" if row is None else row}
+    state = {
+        **chosen,
+        "axes": ",".join(axes),
+        "filter": kept,
+        "row": "" if row is None else row,
+    }
     link = PATH + query_of(FIELDS, {**state, "result": held["name"]})
     if held["name"] != EXAMPLE and held["name"] not in _shelf().given:
         link = PATH  # an upload is its reader's alone: no link leads to it

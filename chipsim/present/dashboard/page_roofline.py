@@ -48,9 +48,11 @@ CARDS = {"prefill": "roofline-prefill", "decode": "roofline-decode"}
 
 def layout(state: Mapping[str, Any]) -> list[Any]:
     """The page in a state."""
-    chips = [{"label": name or "none", "value": name} for name in ("", *names("chips"))]
+    chips = ("", *names("chips"))
     sizes = [
-        labelled(name.replace("_", ", "), number(f"roofline-{name}", state[name], 1, 10_000_000))
+        labelled(
+            name.replace("_", ", "), number(f"roofline-{name}", state[name], 1, 10_000_000)
+        )
         for name in SIZES
     ]
     return [
@@ -58,7 +60,9 @@ def layout(state: Mapping[str, Any]) -> list[Any]:
             [
                 asking.controls("roofline", state, WITHOUT),
                 html.Div(sizes, className="controls"),
-                labelled("chip beside it", choose("roofline-beside", state["beside"], chips)),  # type: ignore[arg-type]  # dash takes both
+                labelled(
+                    "chip beside it", choose("roofline-beside", state["beside"], chips, "none")
+                ),
             ]
         ),
         html.Div(
@@ -101,7 +105,7 @@ def answer(asked: Mapping[str, Any], sizes: Mapping[str, Any], beside: str) -> d
     sizes = {name: sizes.get(name) or FIELDS[name].default for name in SIZES}
     link = PATH + query_of(FIELDS, {**asked, **sizes, "beside": beside})
     cards, rows, told = [], [], []
-    for phase, name in CARDS.items():
+    for phase in CARDS:
         length = "prompt" if phase == "prefill" else "context"
         question = {**asked, "phase": phase, "batch": sizes[f"{phase}_batch"]}
         try:

@@ -43,17 +43,17 @@ CARD = "validation-points"
 
 def layout(state: Mapping[str, Any]) -> list[Any]:
     """The page in a state."""
-    suites = [{"label": "everything", "value": ALL_SUITES}, *(
-        {"label": name, "value": name} for name in SUITES
-    )]  # fmt: skip
-    blocks = [{"label": name or "of each chip", "value": name} for name in FIELDS["execution"].names()]  # type: ignore[union-attr]  # a choice
+    suites = {ALL_SUITES: "everything", **{name: name for name in SUITES}}
+    blocks = choose(
+        "validation-execution", state["execution"], ("", *names("executions")), "of each chip"
+    )
     return [
         html.Aside(
             [
                 html.Div(
                     [
-                        labelled("suite", choose("validation-suite", state["suite"], suites)),  # type: ignore[arg-type]  # dash takes both
-                        labelled("execution block", choose("validation-execution", state["execution"], blocks)),  # type: ignore[arg-type]  # dash takes both
+                        labelled("suite", choose("validation-suite", state["suite"], suites)),
+                        labelled("execution block", blocks),
                     ],
                     className="controls",
                 ),
@@ -108,7 +108,9 @@ def answer(suite: str, execution: str) -> dict[str, Any]:
     told = command(f"validate {suite}", execution=execution or None, json=True)
     figure = validation_figure(found)
     figure.update_layout(legend={"font": {"size": 12}})
-    about = SUITES.get(suite, "all suites; a suite of LLMCompass's own errors is drawn on demand")
+    about = SUITES.get(
+        suite, "all suites; a suite of LLMCompass's own errors is drawn on demand"
+    )
     return {"card": filled(figure, told, link), "table": _table(found), "about": about}
 
 

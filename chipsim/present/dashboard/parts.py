@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dash import Output, dcc, html
+from dash import Dash, Input, Output, dcc, html
 from flask import has_request_context, request
 
 from chipsim.present.html import CONFIG
@@ -25,11 +25,26 @@ def labelled(text: str, control: Any, hint: str = "") -> html.Label:
     return html.Label([*told, control], className="control")
 
 
-def choose(name: str, value: str, names: Iterable[str], **options: Any) -> dcc.Dropdown:
-    """One of several names."""
-    return dcc.Dropdown(
-        id=name, value=value, options=list(names), clearable=False, **options
-    )
+def choose(
+    name: str, value: str, names: Iterable[str] | Mapping[str, str], empty: str = ""
+) -> dcc.Dropdown:
+    """One of several names.
+
+    Parameters
+    ----------
+    names : iterable of str, or mapping of str to str
+        Names; or names and what is shown for them.
+    empty : str
+        Shown for the name that is empty.
+    """
+    shown = names if isinstance(names, Mapping) else {each: each or empty for each in names}
+    options = [{"label": told, "value": each} for each, told in shown.items()]
+    return dcc.Dropdown(id=name, value=value, options=options, clearable=False)
+
+
+def clientside(app: Dash, code: str, output: Output, *inputs: Input) -> None:
+    """A callback in the browser, of ``assets/chipsim.js``."""
+    app.clientside_callback(code, output, *inputs)  # type: ignore[no-untyped-call]  # of dash
 
 
 def number(name: str, value: float, low: float, high: float, step: Any = 1) -> dcc.Input:
@@ -49,7 +64,8 @@ def text(name: str, value: str, placeholder: str = "") -> dcc.Input:
 
 def card(name: str, *, wide: bool = False, scrolls: bool = False) -> html.Section:
     """A picture with its conclusion above, its command and its link below."""
-    graph = dcc.Graph(id=f"{name}-graph", config=CONFIG, figure=_empty(300))
+    config: Any = CONFIG  # dash types it key by key
+    graph = dcc.Graph(id=f"{name}-graph", config=config, figure=_empty(300))
     return html.Section(
         [
             html.H2(id=f"{name}-title"),

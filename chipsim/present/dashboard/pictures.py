@@ -93,7 +93,7 @@ def curve_sketch(
             {
                 "type": "scatter", "mode": "markers", "name": "cannot run it", "x": lost,
                 "y": [1.0] * len(lost), "hovertemplate": "cannot run it<extra></extra>",
-                "marker": {"symbol": "x-thin", "size": 10, "line": {"width": 2, "color": MUTED}},
+                "marker": {"symbol": "x-thin", "size": 10, "line": {"width": 2}},
             }
         )  # fmt: skip
     return sketch(

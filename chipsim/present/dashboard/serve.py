@@ -64,7 +64,9 @@ def server(
         return make_server(host, port, app.server, threaded=True, request_handler=Quiet)
     except (OSError, SystemExit) as error:
         told = getattr(error, "strerror", None) or "it is taken"
-        raise ChipsimError(f"--port {port}: {told}; give another, or 0 for a free one") from None
+        raise ChipsimError(
+            f"--port {port}: {told}; give another, or 0 for a free one"
+        ) from None
 
 
 def warmed(then: Callable[[], None] | None = None) -> threading.Thread:

@@ -7,7 +7,8 @@
   const gate = page => gates[page] ??= { since: 0, waiting: null, echo: {} };
 
   const chipsim = {
-    theme() {
+    theme(clicks) {
+      if (!clicks) return window.dash_clientside.no_update;  // the page has only been opened
       const root = document.documentElement;
       const next = root.dataset.theme === 'dark' ? 'light' : 'dark';
       root.dataset.theme = next;
