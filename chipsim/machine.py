@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from chipsim.execution import Execution
 
 
-def machine_record(chip: Chip, execution: Execution) -> npt.NDArray[np.void]:
+def machine_record(
+    chip: Chip, execution: Execution, *, warm: bool = False
+) -> npt.NDArray[np.void]:
     """One element of `chipsim.kernels.machine.MACHINE`, as an array of length 1.
 
     Sustained fractions are multiplied into the rates; what a chip does not publish or a
-    block does not name is infinite: it never limits.
+    block does not name is infinite: it never limits. ``warm`` belongs to how a time is
+    taken, not to the chip: an operator alone in a loop finds in L2 what it left there.
     """
     array, sustained, overlap = chip.core.systolic_array, execution.sustained, execution.overlap
     out = chip.machine.scale_out
@@ -56,6 +59,7 @@ def machine_record(chip: Chip, execution: Execution) -> npt.NDArray[np.void]:
         "multicast": execution.kernels.multicast,
         "merged_split": execution.kernels.merged_split,
         "exp_flops": execution.exp_flops,
+        "warm": warm,
     }
     for name, value in values.items():
         record[name] = value

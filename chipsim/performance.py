@@ -62,6 +62,9 @@ class PerformanceModel:
         A chip, or its library name or path.
     execution : Execution or str, optional
         The block; the chip's own unless given.
+    warm : bool
+        Estimate an operator that is timed alone, over and over, as benchmarks do: what
+        L2 keeps from the call before is not read again.
 
     Raises
     ------
@@ -69,11 +72,17 @@ class PerformanceModel:
         No such chip or block, or not a valid one.
     """
 
-    def __init__(self, chip: Chip | str, execution: Execution | str | None = None) -> None:
+    def __init__(
+        self,
+        chip: Chip | str,
+        execution: Execution | str | None = None,
+        *,
+        warm: bool = False,
+    ) -> None:
         self.chip = Chip.load(chip) if isinstance(chip, str) else chip
         block = self.chip.execution if execution is None else execution
         self.execution = Execution.load(block) if isinstance(block, str) else block
-        self._record = machine_record(self.chip, self.execution)[0]
+        self._record = machine_record(self.chip, self.execution, warm=warm)[0]
         self._known: dict[Operator, Estimate] = {}
         self._named: dict[Operator, Estimate] = {}
 

@@ -59,6 +59,9 @@ class Record(Protocol):
     rate of L2 is not published."""
     exp_flops: float
     """Vector FLOP of one exponential."""
+    warm: float
+    """1: an operator is timed over and over, so what it reads and L2 holds is still there
+    from the call before (weights are not: such loops change them)."""
 
 
 MACHINE = np.dtype([(name, "f8") for name in Record.__annotations__])

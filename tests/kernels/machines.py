@@ -43,6 +43,7 @@ PLAIN: dict[str, float] = {
     "multicast": 0.0,
     "merged_split": 0.0,
     "exp_flops": 4.0,
+    "warm": 0.0,
 }
 """A small machine with neutral factors."""
 
