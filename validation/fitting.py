@@ -49,16 +49,33 @@ class Fit:
     """Relative standard error of each factor (infinite: not identified)."""
     cost: float
     start_cost: float
+    singular: tuple[float, ...] = ()
+    """Singular values of the errors' derivatives by relative change of the factors, largest
+    first: a small one is a combination of factors that the data do not tell apart."""
+    loosest: str = ""
+    """That combination, in words."""
+
+    @property
+    def at_bounds(self) -> tuple[str, ...]:
+        """Factors that stand at a bound: a term is missing, or the data do not show them."""
+        return tuple(
+            factor.name
+            for factor, value in zip(self.factors, self.values, strict=True)
+            if _at_bound(factor, value)
+        )
 
     def lines(self) -> list[str]:
         """One line per factor: value, spread, and whether it stands at a bound."""
         out = []
         for factor, value, spread in zip(self.factors, self.values, self.spread, strict=True):
-            near = 1e-3 * (factor.high - factor.low)
-            at_bound = min(value - factor.low, factor.high - value) <= near
-            note = "  at its bound" if at_bound else ""
+            note = "  at its bound" if _at_bound(factor, value) else ""
             out.append(f"{factor.name:22s} {value:12.5g}  +- {100 * spread:5.1f} %{note}")
         return out
+
+
+def _at_bound(factor: Factor, value: float) -> bool:
+    near = 1e-3 * (factor.high - factor.low)
+    return min(value - factor.low, factor.high - value) <= near
 
 
 def with_factors(
@@ -83,6 +100,7 @@ def fit(
     *,
     scale: float = 0.05,
     step: float = 0.01,
+    starts: int = 1,
 ) -> Fit:
     """Robust least squares (soft L1 on log error), then a polish along each factor.
 
@@ -95,6 +113,9 @@ def fit(
         Log error beyond which a row counts less.
     step : float
         Relative step of the finite differences.
+    starts : int
+        Places to start from: the factors' own, and others within a factor of 2 of them
+        (the same ones every time); the best end counts.
     """
     from scipy.optimize import least_squares
 
@@ -105,24 +126,54 @@ def fit(
     def errors(unit: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return residuals(with_factors(block, factors, unit * start))
 
-    solution = least_squares(
-        errors,
-        np.ones(len(factors)),
-        bounds=(low / start, high / start),
-        diff_step=step,
-        loss="soft_l1",
-        f_scale=scale,
-        max_nfev=40,
+    solution = min(
+        (
+            least_squares(
+                errors,
+                first,
+                bounds=(low / start, high / start),
+                diff_step=step,
+                loss="soft_l1",
+                f_scale=scale,
+                max_nfev=40,
+            )
+            for first in _starts(starts, low / start, high / start)
+        ),
+        key=lambda found: found.cost,
     )
     best, cost = _polish(errors, solution.x, low / start, high / start, scale)
+    relative = solution.jac * solution.x
+    singular, loosest = _identified(relative, factors)
     return Fit(
         block=with_factors(block, factors, best * start),
         factors=tuple(factors),
         values=tuple((best * start).tolist()),
-        spread=tuple(_spread(solution.jac, solution.fun).tolist()),
+        spread=tuple(_spread(relative, solution.fun).tolist()),
         cost=cost,
         start_cost=_cost(errors(np.ones(len(factors))), scale),
+        singular=singular,
+        loosest=loosest,
     )
+
+
+def _starts(
+    count: int, low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+) -> list[npt.NDArray[np.float64]]:
+    """Where to start from: ones, then draws of a fixed seed."""
+    draws = np.random.default_rng(0).uniform(-1.0, 1.0, (count - 1, len(low)))
+    inside = (np.clip(2.0**draw, low, high) for draw in draws)
+    return [np.ones(len(low)), *inside]
+
+
+def _identified(
+    relative: npt.NDArray[np.float64], factors: Sequence[Factor]
+) -> tuple[tuple[float, ...], str]:
+    """Singular values of the relative derivatives, and what the smallest is made of."""
+    _, values, directions = np.linalg.svd(relative, full_matrices=False)
+    last = directions[-1]
+    parts = sorted(zip(last, factors, strict=True), key=lambda part: -abs(part[0]))
+    words = [f"{weight:+.2f} {factor.name}" for weight, factor in parts if abs(weight) > 0.2]
+    return tuple(values.tolist()), " ".join(words)
 
 
 def _cost(errors: npt.NDArray[np.float64], scale: float) -> float:

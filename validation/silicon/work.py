@@ -1,0 +1,185 @@
+"""A measured row as chipsim's operators: what its kernels do, one after the other.
+
+Formats: every product takes X in bf16 and leaves Y in bf16, so a narrower one begins with
+the kernel that quantises X. Attention of a prompt begins with the kernel that appends its
+keys and values to the cache. An expert layer is routing, permutation, two products,
+activation and the weighted sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from chipsim.ops.operators import (
+    Activation,
+    AllGather,
+    AllReduce,
+    AllToAll,
+    Attention,
+    Collective,
+    Elementwise,
+    Gemm,
+    GroupedGemm,
+    LatentAttention,
+    Operator,
+    Quantise,
+    ReduceScatter,
+    Softmax,
+)
+
+if TYPE_CHECKING:
+    from chipsim.validation.silicon.measured import Measurement
+
+Work = tuple[Operator, ...]
+
+FORMATS = {"fp8_block": "fp8"}
+"""Formats of a product's operands, where they are not named as the row's."""
+BLOCK = 128
+"""Elements of an activation's scale group in ``fp8_block``."""
+LATENT, ROTARY, NOPE = 512, 64, 128
+"""Elements of DeepSeek's cached row and of a head (DeepSeek-V2, 2024)."""
+SORTS = 3
+"""Kernels that sort routes by expert: local and global prefix sums, and the merge."""
+
+
+def work(row: Measurement) -> Work:
+    """Operators that a row timed, each run once."""
+    return WORK[row.operator](row)
+
+
+def _gemm(row: Measurement) -> Work:
+    m, n, k = (row.sizes[name] for name in ("m", "n", "k"))
+    form = FORMATS.get(row.dtype, row.dtype)
+    if row.dtype in ("bf16", "fp16"):
+        return (Gemm("", m, n, k, 1, form, form, form),)
+    product = Gemm("", m, n, k, 1, form, form, "bf16")
+    if row.dtype == "fp8_block" and k % BLOCK == 0:
+        return Quantise("", m * k // BLOCK, BLOCK, "bf16", form), product
+    return Quantise("", m, k, "bf16", form), product
+
+
+def _attention_context(row: Measurement) -> Work:
+    size = row.sizes
+    context = size["prefix"] + size["seq_len"]
+    kv = row.words["kv_dtype"]
+    appended = size["batch"] * size["seq_len"] * size["kv_heads"] * 2 * size["head_dim"]
+    return (
+        Elementwise("", appended, kv),
+        Attention(
+            "",
+            size["batch"],
+            size["q_heads"],
+            size["kv_heads"],
+            size["head_dim"],
+            query=size["seq_len"],
+            context=context,
+            window=size["window_size"],
+            q_format=row.dtype,
+            kv_format=kv,
+        ),
+    )
+
+
+def _attention_generation(row: Measurement) -> Work:
+    size = row.sizes
+    return (
+        Attention(
+            "",
+            size["batch"],
+            size["q_heads"],
+            size["kv_heads"],
+            size["head_dim"],
+            context=size["kv_len"],
+            window=size["window_size"],
+            q_format=row.dtype,
+            kv_format=row.words["kv_dtype"],
+        ),
+    )
+
+
+def _mla_context(row: Measurement) -> Work:
+    """Expanded: every head has keys of its own; the cached row is appended."""
+    size = row.sizes
+    tokens = size["batch"] * size["seq_len"]
+    return (
+        Elementwise("", tokens * (LATENT + ROTARY), row.words["kv_dtype"]),
+        Attention(
+            "",
+            size["batch"],
+            size["heads"],
+            size["heads"],
+            NOPE + ROTARY,
+            NOPE,
+            query=size["seq_len"],
+            context=size["prefix"] + size["seq_len"],
+            q_format=row.dtype,
+            kv_format=row.dtype,
+        ),
+    )
+
+
+def _mla_generation(row: Measurement) -> Work:
+    size = row.sizes
+    return (
+        LatentAttention(
+            "",
+            size["batch"],
+            size["heads"],
+            LATENT,
+            ROTARY,
+            context=size["kv_len"],
+            q_format=row.dtype,
+            kv_format=row.words["kv_dtype"],
+        ),
+    )
+
+
+def _moe(row: Measurement) -> Work:
+    """Routes of a rank spread evenly over as many of its experts as they can reach."""
+    size, form = row.sizes, FORMATS.get(row.dtype, row.dtype)
+    tokens, hidden = size["tokens"], size["hidden"]
+    inner = max(1, size["inter"] // size["tp"])
+    routes = max(1.0, tokens * size["topk"] / size["ep"])
+    touched = min(max(1.0, size["experts"] / size["ep"]), routes)
+    gated = "nongated" not in row.kernel
+    rows = math.ceil(routes)
+    products = [
+        GroupedGemm.even("", touched, routes / touched, n, k, form, form, "bf16")
+        for n, k in ((inner * (2 if gated else 1), hidden), (hidden, inner))
+    ]
+    sorts = [Elementwise("", tokens * size["topk"], "fp32") for _ in range(SORTS)]
+    return (
+        Softmax("", tokens, size["experts"], "fp32"),
+        *sorts,
+        Elementwise("", rows * hidden, "bf16"),
+        products[0],
+        Activation("", rows * inner, "bf16", "silu", gated),
+        products[1],
+        Elementwise("", rows * hidden, "bf16"),
+    )
+
+
+COLLECTIVES: dict[str, type[Collective]] = {
+    "all_gather": AllGather,
+    "all_reduce": AllReduce,
+    "alltoall": AllToAll,
+    "reduce_scatter": ReduceScatter,
+}
+
+
+def _collectives(row: Measurement) -> Work:
+    return (COLLECTIVES[row.words["op"]]("", row.sizes["bytes"], row.sizes["gpus"]),)
+
+
+WORK: dict[str, Callable[[Measurement], Work]] = {
+    "gemm": _gemm,
+    "attention_context": _attention_context,
+    "attention_generation": _attention_generation,
+    "mla_context": _mla_context,
+    "mla_generation": _mla_generation,
+    "moe": _moe,
+    "collectives": _collectives,
+}
+"""What a row of each file times."""
