@@ -234,7 +234,7 @@ def _silicon(chip: str) -> Callable[[list[Case]], Residuals]:
     """Every measured operator of a chip, each alone; layers are left to be predicted."""
 
     def make(cases: list[Case]) -> Residuals:
-        used = [c for c in cases if c.suite == "silicon" and c.subject.chip == chip]
+        used = [c for c in cases if c.suite == "silicon-eager" and c.subject.chip == chip]
         return _judged(used, _equally)
 
     return make

@@ -36,7 +36,7 @@ def reference_cases() -> Iterator[OperatorCase | LayerCase]:
     for row in reference_table("public_layers").rows:
         yield _layer("public-layer", row)
     for row in reference_table("silicon_operators").rows:
-        yield _operator("silicon", row, "measured_s", launch=True)
+        yield _operator("silicon-eager", row, "measured_s", launch=True)
     yield from _measured_layers(reference_table("silicon_layers"))
 
 

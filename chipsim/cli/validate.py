@@ -1,4 +1,4 @@
-"""``validate`` and ``calibrate``: estimates beside references, and blocks fitted again."""
+"""``validate`` and ``calibrate``: estimates beside references, and blocks fitted to them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,28 @@ from chipsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from chipsim.validation import ValidationResult
+    from chipsim.validation.calibrate import CalibrationResult
+    from chipsim.validation.silicon.calibration import SiliconCalibration
 
 Data = Annotated[
     str | None,
-    typer.Option("--data", metavar="FOLDER", help="Files with LLMCompass's column names."),
+    typer.Option("--data", metavar="FOLDER", help="Files of the same kind, judged instead."),
+]
+OneChip = Annotated[
+    str | None, typer.Option("--chip", metavar="CHIP", help="One chip of measured operators.")
 ]
 ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json")
 
 
 def validate(
     suite: Annotated[
-        str, typer.Argument(metavar="SUITE", help="llmcompass for all, or one suite.")
+        str, typer.Argument(metavar="SUITE", help="llmcompass for all its suites, one, or silicon.")
     ] = "llmcompass",
     data: Data = None,
+    chip: OneChip = None,
+    transfer: Annotated[
+        bool, typer.Option("--transfer", help="silicon: the block of the chip before, no refit.")
+    ] = False,
     execution: ExecutionName = None,
     out: Out = None,
     as_json: AsJson = False,
@@ -35,7 +44,7 @@ def validate(
 
     if out is not None and Path(out).suffix not in ENDINGS:
         raise ConfigError("--out", "", Path(out).name, f"a name ending in {', '.join(ENDINGS)}")
-    result = judge(suite, data, execution)
+    result = judge(suite, data, execution, chip=chip, transfer=transfer)
     if out is not None:
         _write(result, out)
     if as_json:
@@ -43,9 +52,10 @@ def validate(
 
         emit(validation_record(result, suite))
         return
-    from chipsim.present.tables import footer_line, validation_table
+    from chipsim.present.tables import footer_line, silicon_tables, validation_table
 
-    show(validation_table(result.frame()))
+    frame = result.frame()
+    show(*(silicon_tables(frame) if result.beside else [validation_table(frame)]))
     show(*(footer_line(f"skipped {each.name}: {each.why}") for each in result.skipped))
 
 
@@ -61,24 +71,33 @@ def _write(result: ValidationResult, out: str) -> None:
     else:
         from chipsim.present.html import write_figure
         from chipsim.present.tables import validation_cells
+        from chipsim.present.silicon import silicon_figure
         from chipsim.present.validation import validation_figure
 
-        write_figure(validation_figure(result), out, validation_cells(result.frame()))
+        draw = silicon_figure if result.beside else validation_figure
+        write_figure(draw(result), out, validation_cells(result.frame()))
     remark(f"wrote {out}")
 
 
 def calibrate(
-    block: Annotated[str, typer.Argument(metavar="BLOCK", help="An execution block.")],
+    block: Annotated[
+        str | None, typer.Argument(metavar="[BLOCK]", help="A fitted block of the library.")
+    ] = None,
+    chip: Annotated[
+        str | None,
+        typer.Option("--chip", metavar="CHIP", help="Fit its graph kernels to --data."),
+    ] = None,
     data: Data = None,
+    folds: Annotated[
+        int, typer.Option("--folds", metavar="N", help="With --chip: judge on held-out parts.")
+    ] = 0,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write the block as YAML.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit an execution block again from its tables."""
-    from chipsim.validation.calibrate import calibrate as fit_again
-
-    result = fit_again(block, data, out)
+    """Fit an execution block again from its tables, or to measured operators of a chip."""
+    result = _fitted(block, chip, data, folds, out)
     if as_json:
         from chipsim.present.describe import execution_record
 
@@ -87,3 +106,21 @@ def calibrate(
         typer.echo(result.text)
     if out is not None:
         remark(f"wrote {out}")
+
+
+def _fitted(
+    block: str | None, chip: str | None, data: str | None, folds: int, out: str | None
+) -> CalibrationResult | SiliconCalibration:
+    """The fit that was asked for: of a named block, or of a chip."""
+    if (block is None) == (chip is None):
+        given = "neither" if block is None else f"{block} and --chip {chip}"
+        raise ConfigError("calibrate", "", given, "a BLOCK, or --chip CHIP --data FOLDER")
+    if block is not None:
+        from chipsim.validation.calibrate import calibrate as fit_again
+
+        return fit_again(block, data, out)
+    from chipsim.validation.silicon.calibration import calibrate_chip
+
+    if data is None:
+        raise ConfigError("calibrate", "--data", None, "a folder of measured operators")
+    return calibrate_chip(str(chip), data, out, folds=folds, progress=remark)
