@@ -52,6 +52,15 @@ class Overlaps(Spec):
     """Loads and stores of vector operators behind their arithmetic."""
 
 
+class Links(Spec):
+    """What a communication library adds to the links of a node, seconds."""
+
+    hop: Time = 0.0
+    """One step around the chips."""
+    start: Time = 0.0
+    """Until the protocol that moves much is under way."""
+
+
 class RowBuffer(Spec):
     """Longest row that a kernel keeps on chip; longer ones are read once per pass."""
 
@@ -74,6 +83,8 @@ class Kernels(Spec):
     """Core tiles that the source's mapper tries."""
     multicast: StrictBool = True
     """Cores that run together share one read of a panel from L2."""
+    collectives: Literal["ideal", "nccl"] = "ideal"
+    """Exchanges in a node: the links alone, or NCCL's protocols with the factors of `Links`."""
     merged_split: StrictBool = False
     """Partial sums of a split k merge without traffic, else through L2 (or memory)."""
 
@@ -96,6 +107,7 @@ class Execution(Spec):
     launch: Launch = Launch()
     sustained: Sustained = Sustained()
     overlap: Overlaps = Overlaps()
+    link: Links = Links()
     core_draw: Annotated[BytesPerCycle, Field(ge=1e-6, le=1e9)] | None = None
     """Bytes per tensor-clock cycle that one core can draw from memory; null: unlimited."""
     exp_flops: Annotated[float, Field(ge=1, le=1e4, strict=True)] = 4.0

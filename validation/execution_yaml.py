@@ -40,7 +40,7 @@ def _text(fields: dict[str, Any], parent: str = "") -> dict[str, Any]:
     for key, value in fields.items():
         if isinstance(value, dict):
             out[key] = _text(value, key)
-        elif parent == "launch":
+        elif parent in ("launch", "link"):
             out[key] = quantity_text(value, "time")
         elif parent == "row_buffer" and value is not None:
             out[key] = quantity_text(value, "capacity")

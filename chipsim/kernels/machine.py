@@ -36,6 +36,12 @@ class Record(Protocol):
     link_bandwidth: float
     """Sustained bytes/s of all links of the chip in one direction; 0 without links."""
     link_latency: float
+    nccl: float
+    """1: NCCL's protocols run inside a node; 0: the links' own latency and rate."""
+    link_hop: float
+    """Seconds of one step around the chips of a node; with NCCL only."""
+    link_start: float
+    """Seconds before the protocol that moves much is under way; with NCCL only."""
     link_header: float
     """Bytes per packet, as `link_payload`."""
     link_payload: float

@@ -71,6 +71,8 @@ DEPENDENT = (
 LINKS = (
     Factor(("launch.collective",), 8e-6, 5e-7, 5e-5),
     Factor(("sustained.link",), 0.75, 0.2, 1.0),
+    Factor(("link.hop",), 1e-6, 5e-8, 1e-5),
+    Factor(("link.start",), 1.3e-5, 1e-6, 1e-4),
 )
 """At most four, beside the twelve of a chip."""
 
