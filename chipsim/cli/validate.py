@@ -28,12 +28,14 @@ ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json")
 
 def validate(
     suite: Annotated[
-        str, typer.Argument(metavar="SUITE", help="llmcompass for all its suites, one, or silicon.")
+        str,
+        typer.Argument(metavar="SUITE", help="llmcompass for all its suites, one, or silicon."),
     ] = "llmcompass",
     data: Data = None,
     chip: OneChip = None,
     transfer: Annotated[
-        bool, typer.Option("--transfer", help="silicon: the block of the chip before, no refit.")
+        bool,
+        typer.Option("--transfer", help="silicon: the block of the chip before, no refit."),
     ] = False,
     execution: ExecutionName = None,
     out: Out = None,
@@ -70,8 +72,8 @@ def _write(result: ValidationResult, out: str) -> None:
         write_whole(path, text.encode())
     else:
         from chipsim.present.html import write_figure
-        from chipsim.present.tables import validation_cells
         from chipsim.present.silicon import silicon_figure
+        from chipsim.present.tables import validation_cells
         from chipsim.present.validation import validation_figure
 
         draw = silicon_figure if result.beside else validation_figure

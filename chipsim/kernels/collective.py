@@ -307,6 +307,8 @@ def collective_seconds(
     chips = local * nodes
     if chips <= 1:
         return 0.0, DIRECT
+    if pattern == SEND_RECV and nodes == 1 and machine.nccl == 1.0:
+        return pairwise_seconds(machine, message, wire_bytes(machine, message)), DIRECT
     if pattern == SEND_RECV and nodes == 1:
         return near_seconds(machine, message, 2, FULLY_CONNECTED, True, sides), DIRECT
     if pattern == SEND_RECV:

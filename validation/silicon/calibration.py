@@ -72,16 +72,16 @@ class SiliconCalibration:
     @property
     def text(self) -> str:
         """Factors and how well each is known; errors before, after and held out."""
-        lines = [f"{self.block.name}: {len(self.workload.rows)} rows of {self.workload.chip.name}"]
+        lines = [
+            f"{self.block.name}: {len(self.workload.rows)} rows of {self.workload.chip.name}"
+        ]
         for each in self.fits:
             found = each.fit
-            lines += [
-                f"-- {each.stage.name}: {each.rows} rows, "
-                f"cost {found.start_cost:.4g} -> {found.cost:.4g}",
-                *found.lines(),
-                f"singular values {found.singular[0]:.3g} ... {found.singular[-1]:.3g}; "
-                f"least known: {found.loosest}",
-            ]
+            change = f"cost {found.start_cost:.4g} -> {found.cost:.4g}"
+            values = f"{found.singular[0]:.3g} ... {found.singular[-1]:.3g}"
+            lines.append(f"-- {each.stage.name}: {each.rows} rows, {change}")
+            lines += found.lines()
+            lines.append(f"singular values {values}; least known: {found.loosest}")
         return "\n".join([*lines, *self._errors()])
 
     def _errors(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Measurements beside our estimates.
 
-    measurement -> operators -> performance model of its chip, caches warm -> estimate
+measurement -> operators -> performance model of its chip, caches warm -> estimate
 """
 
 from __future__ import annotations

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from chipsim.arch_configs import names
-from chipsim.chip import Chip
 from chipsim.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from chipsim.chip import Chip
 
 GRAPH = "-graph"
 """End of the names of blocks fitted to kernels that a CUDA graph replays."""

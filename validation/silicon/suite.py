@@ -144,6 +144,9 @@ def _beside(frame: pd.DataFrame, ideals: Sequence[Ideal]) -> dict[str, Floats]:
     measured = frame["reference"].to_numpy()
     for members in frame.groupby(["operator", "dtype"], sort=False).indices.values():
         group = [ideals[i] for i in members]
-        for name, model in (("scaled", baselines.scaled), ("four_factor", baselines.four_factor)):
+        for name, model in (
+            ("scaled", baselines.scaled),
+            ("four_factor", baselines.four_factor),
+        ):
             columns[name][members] = model(group, measured[members], fold[members])
     return columns
