@@ -40,11 +40,11 @@ def test_an_estimate_is_the_sum_of_its_operators_with_caches_warm() -> None:
     model = PerformanceModel("h100-sxm", "h100-graph", warm=True)
     points = packaged().points
     assert len(points) == len(rows)
-    for point in points.iloc[::17].itertuples():
-        expected = sum(model.estimate(op).latency_s for op in work(rows[point.source]))
-        assert point.estimate == pytest.approx(expected, rel=1e-12)
-        assert point.error == pytest.approx(point.estimate / point.reference - 1)
-        assert point.execution == "h100-graph"
+    for point in points.iloc[::17].to_dict("records"):
+        expected = sum(model.estimate(op).latency_s for op in work(rows[point["source"]]))
+        assert point["estimate"] == pytest.approx(expected, rel=1e-12)
+        assert point["error"] == pytest.approx(point["estimate"] / point["reference"] - 1)
+        assert point["execution"] == "h100-graph"
 
 
 def test_groups_of_errors() -> None:
