@@ -66,7 +66,9 @@ def test_public_matmul(source: str) -> None:
 @pytest.mark.parametrize("chip", ["a100-sxm", "mi210"])
 def test_silicon_pooled_error_is_below_llmcompass(source: str, chip: str) -> None:
     errors = mape("silicon-eager", source)
-    assert errors["silicon-eager", chip, "all"] < errors["silicon-eager-llmcompass", chip, "all"]
+    assert (
+        errors["silicon-eager", chip, "all"] < errors["silicon-eager-llmcompass", chip, "all"]
+    )
 
 
 def test_measured_layers() -> None:
