@@ -150,6 +150,19 @@ def test_experts(tmp_path: Path) -> None:
     assert (up.experts, up.rows, up.n) == (1, 1, 512)
 
 
+def test_experts_of_tritons_kernels_compute_masked_routes_too(tmp_path: Path) -> None:
+    """64 tokens of 4 routes on 4 ranks: each token has a route here, and all 4 are computed.
+
+    On 32 ranks an eighth of the tokens has one.
+    """
+    triton = ROWS["moe"][1].replace("h100_sxm,trtllm", "a100_sxm,sglang")
+    triton = triton.replace("torch_cutlass", "sglang_fused_moe_triton")
+    up, _ = found(tmp_path, "moe", GroupedGemm, triton)
+    assert (up.experts, up.rows) == (8, 256)
+    up, _ = found(tmp_path, "moe", GroupedGemm, triton.replace("32,2,4,bal", "32,2,32,bal"))
+    assert (up.experts, up.rows) == (1, 32)
+
+
 def test_the_packaged_sample_holds_every_chip_and_operator() -> None:
     rows = read_measurements(PACKAGED)
     kept, why = chosen(rows)

@@ -42,6 +42,8 @@ LATENT, ROTARY, NOPE = 512, 64, 128
 """Elements of DeepSeek's cached row and of a head (DeepSeek-V2, 2024)."""
 SORTS = 3
 """Kernels that sort routes by expert: local and global prefix sums, and the merge."""
+ALIGNS = 2
+"""Triton's: count and pad to whole blocks, and sort."""
 
 
 def work(row: Measurement) -> Work:
@@ -137,28 +139,52 @@ def _mla_generation(row: Measurement) -> Work:
 
 
 def _moe(row: Measurement) -> Work:
-    """Routes of a rank spread evenly over as many of its experts as they can reach."""
-    size, form = row.sizes, FORMATS.get(row.dtype, row.dtype)
+    """Routes of a rank, spread evenly over as many of its experts as they can reach."""
+    if "triton" in row.kernel:
+        return _triton_experts(row)
+    size = row.sizes
     tokens, hidden = size["tokens"], size["hidden"]
-    inner = max(1, size["inter"] // size["tp"])
     routes = max(1.0, tokens * size["topk"] / size["ep"])
-    touched = min(max(1.0, size["experts"] / size["ep"]), routes)
-    gated = "nongated" not in row.kernel
-    rows = math.ceil(routes)
-    products = [
-        GroupedGemm.even("", touched, routes / touched, n, k, form, form, "bf16")
-        for n, k in ((inner * (2 if gated else 1), hidden), (hidden, inner))
-    ]
+    up, activation, down = _expert_products(row, routes)
     sorts = [Elementwise("", tokens * size["topk"], "fp32") for _ in range(SORTS)]
     return (
         Softmax("", tokens, size["experts"], "fp32"),
         *sorts,
-        Elementwise("", rows * hidden, "bf16"),
-        products[0],
-        Activation("", rows * inner, "bf16", "silu", gated),
-        products[1],
-        Elementwise("", rows * hidden, "bf16"),
+        Elementwise("", math.ceil(routes) * hidden, "bf16"),  # rows to their expert's place
+        up,
+        activation,
+        down,
+        Elementwise("", tokens * hidden, "bf16", math.ceil(routes / tokens)),
     )
+
+
+def _triton_experts(row: Measurement) -> Work:
+    """SGLang's Triton kernels, which gather rows themselves, as its tables were taken.
+
+    The rank gets the tokens that have an expert on it, each with all its routes; those to
+    other ranks are masked, and computed still (aiconfigurator, ``collector/sglang/
+    collect_moe.py``: ``build_rank0_workloads``; with 2 to 8 ranks its times are those of one).
+    """
+    size = row.sizes
+    tokens = max(1, math.ceil(size["tokens"] * min(1.0, size["topk"] / size["ep"])))
+    routes = tokens * size["topk"]
+    align = [Elementwise("", routes, "fp32") for _ in range(ALIGNS)]
+    total = Elementwise("", tokens * size["hidden"], "bf16", size["topk"])
+    return (*align, *_expert_products(row, float(routes)), total)
+
+
+def _expert_products(
+    row: Measurement, routes: float
+) -> tuple[GroupedGemm, Activation, GroupedGemm]:
+    size, form = row.sizes, FORMATS.get(row.dtype, row.dtype)
+    inner = max(1, size["inter"] // size["tp"])
+    touched = min(max(1.0, size["experts"] / size["ep"]), routes)
+    gated = "nongated" not in row.kernel
+    up, down = (
+        GroupedGemm.even("", touched, routes / touched, n, k, form, form, "bf16")
+        for n, k in ((inner * (2 if gated else 1), size["hidden"]), (size["hidden"], inner))
+    )
+    return up, Activation("", math.ceil(routes) * inner, "bf16", "silu", gated), down
 
 
 COLLECTIVES: dict[str, type[Collective]] = {
