@@ -83,6 +83,22 @@ class AttentionCost(NamedTuple):
     split: int
 
 
+def folded(shape: AttentionShape, stride: int) -> AttentionShape:
+    """The shape of a product with rows that stand for ``stride`` tokens each.
+
+    As many queries in a row see the same rows: they count as heads of one query, or, where
+    each picks rows of its own, as one more sequence each.
+    """
+    if stride == 1:
+        return shape
+    fold = min(stride, shape.query)
+    query = ceil_div(shape.query, fold)
+    shape = shape._replace(query=query, context=max(query, shape.context // stride))
+    if shape.top_k > 0:
+        return shape._replace(batch=shape.batch * fold)
+    return shape._replace(q_heads=shape.q_heads * fold)
+
+
 @inline
 def block_seconds(machine: Record, shape: AttentionShape, rows: int, keys: int) -> float:
     """One tile against one block of keys: both products, and the softmax beside them."""

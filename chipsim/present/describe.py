@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chipsim.importers.chip_yaml import kinds, quantity_text
-from chipsim.ops.layers import Grouped, Latent, Linear
+from chipsim.ops.layers import Compressed, Grouped, Latent, Linear, Scan, ShortConv
 from chipsim.ops.precision import Precision
 from chipsim.present.quantities import binary, format_si, grouped, percent, plain, seconds
 
@@ -149,14 +149,20 @@ def attention_label(model: ModelSpec) -> str:
     labels = {_mixer_label(mixer): None for mixer in mixers if mixer is not None}
     if any(isinstance(mixer, Grouped) and mixer.window for mixer in mixers):
         labels["window"] = None
+    if any(isinstance(mixer, Grouped) and mixer.beside for mixer in mixers):
+        labels["SSM"] = None
     return " + ".join(labels)
 
 
 def _mixer_label(mixer: Mixer) -> str:
     if isinstance(mixer, Latent):
         return "MLA" if mixer.indexer is None else "sparse MLA"
+    if isinstance(mixer, Compressed):
+        return "compressed MQA" if mixer.ratio else "window MQA"
     if isinstance(mixer, Linear):
         return "SSM" if mixer.rule == "ssm" else "linear"
+    if isinstance(mixer, Scan | ShortConv):
+        return "SSM" if isinstance(mixer, Scan) else "convolution"
     if mixer.heads == mixer.kv_heads:
         return "MHA"
     return "MQA" if mixer.kv_heads == 1 else "GQA"
