@@ -19,6 +19,12 @@ Overlap = Annotated[float, Field(ge=0, le=1, strict=True)]
 Time = Annotated[Seconds, Field(ge=0, le=1e3)]
 
 
+UNITS = {"core_draw": "bytes_per_cycle"}
+"""Fields of a block that carry a unit, by name."""
+GROUPS = {"launch": "time", "link": "time", "row_buffer": "capacity"}
+"""Groups of fields that all do."""
+
+
 class Launch(Spec):
     """Fixed time of one kernel by operator class, seconds."""
 

@@ -14,6 +14,7 @@ from chipsim.errors import ConfigError
 if TYPE_CHECKING:
     from chipsim.validation import ValidationResult
     from chipsim.validation.calibrate import CalibrationResult
+    from chipsim.validation.engine_fit import EngineCalibration
     from chipsim.validation.silicon.calibration import SiliconCalibration
 
 Data = Annotated[
@@ -101,9 +102,14 @@ def calibrate(
     """Fit an execution block again from its tables, or to measured operators of a chip."""
     result = _fitted(block, chip, data, folds, out)
     if as_json:
-        from chipsim.present.describe import execution_record
+        from chipsim.execution import Execution
+        from chipsim.present.describe import engine_record, execution_record
 
-        emit(execution_record(result.block) | {"report": result.text})
+        fitted = result.block
+        record = (
+            execution_record(fitted) if isinstance(fitted, Execution) else engine_record(fitted)
+        )
+        emit(record | {"report": result.text})
     else:
         typer.echo(result.text)
     if out is not None:
@@ -112,11 +118,17 @@ def calibrate(
 
 def _fitted(
     block: str | None, chip: str | None, data: str | None, folds: int, out: str | None
-) -> CalibrationResult | SiliconCalibration:
-    """The fit that was asked for: of a named block, or of a chip."""
+) -> CalibrationResult | EngineCalibration | SiliconCalibration:
+    """The fit that was asked for: of a named block or engine, or of a chip."""
+    from chipsim.arch_configs import names
+
     if (block is None) == (chip is None):
         given = "neither" if block is None else f"{block} and --chip {chip}"
         raise ConfigError("calibrate", "", given, "a BLOCK, or --chip CHIP --data FOLDER")
+    if block is not None and block in names("engines"):
+        from chipsim.validation.engine_fit import calibrate_engine
+
+        return calibrate_engine(block, data, out)
     if block is not None:
         from chipsim.validation.calibrate import calibrate as fit_again
 

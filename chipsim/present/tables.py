@@ -339,16 +339,13 @@ def _silicon_table(frame: pd.DataFrame) -> Table:
     split = frame[frame["regime"] != "all"].set_index([*keys, "regime"])["mape"].to_dict()
     whole = frame[(frame["regime"] == "all") & (frame["dtype"] != "all")]
     beside = [str(name) for name in frame.columns if str(name).endswith("_mape")]
-    head = ["operator", "n", "MAPE", "median", "p90", "bias", "compute", "memory", "small"]
+    regimes = [name for name in REGIMES if (frame["regime"] == name).any()]
+    head = ["operator", "n", "MAPE", "median", "p90", "bias", *regimes]
     head += [BESIDE[name] for name in beside]
     body = []
     for row in whole.sort_values(keys, kind="stable").to_dict("records"):
         name = (str(row["operator"]), str(row["dtype"]))
-        by_regime = [
-            split.get((*name, "compute")),
-            split.get((*name, "memory"), split.get((*name, "link"))),
-            split.get((*name, "small")),
-        ]
+        by_regime = [split.get((*name, regime)) for regime in regimes]
         errors = [_error_cell(row[number], 1) for number in ("mape", "median_ape")]
         errors += [_error_cell(row[number]) for number in ("p90_ape", "bias")]
         errors += [_error_cell(error) for error in by_regime]
@@ -357,8 +354,13 @@ def _silicon_table(frame: pd.DataFrame) -> Table:
     return table(head, body)
 
 
-BESIDE = {"roofline_mape": "roof", "scaled_mape": "0.8 bw", "four_factor_mape": "4-fact"}
+BESIDE = {
+    "roofline_mape": "roof", "scaled_mape": "0.8 bw", "four_factor_mape": "4-fact",
+    "chip_alone_mape": "chip alone",
+}  # fmt: skip
 """Plain models in the head of a table."""
+REGIMES = ("compute", "memory", "link", "small", "device", "host")
+"""In the order of a table."""
 
 
 def _error_cell(error: float | None, decimals: int = 0) -> str:

@@ -47,7 +47,7 @@ class Stage:
 
 
 SILICON = (
-    Factor(("launch.gemm",), 2.7e-6, 2e-7, 2e-5),
+    Factor(("launch.gemm", "launch.batched_gemm"), 2.7e-6, 2e-7, 2e-5),
     Factor(("sustained.tensor",), 0.84, 0.3, 1.0),
     Factor(("sustained.memory",), 0.85, 0.3, 1.0),
     Factor(("core_draw",), 25.0, 2.0, 500.0),
