@@ -87,6 +87,15 @@ class Narrow(Spec):
         return self.blocks, self.steps, self.sum_flops
 
 
+class Links(Spec):
+    """What a communication library adds to the links of a node, seconds."""
+
+    hop: Time = 0.0
+    """One step around the chips."""
+    start: Time = 0.0
+    """Until the protocol that moves much is under way."""
+
+
 class RowBuffer(Spec):
     """Longest row that a kernel keeps on chip; longer ones are read once per pass."""
 

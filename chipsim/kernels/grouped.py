@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from chipsim.kernels.gemm import (
+    ACCUMULATOR_BYTES,
     Cost,
     Tile,
     array_passes,
