@@ -101,7 +101,8 @@ def gemm_latencies(
         names=[model.chip.name for model in models],
     )
     for row, run in enumerate(runs):
-        if run.note:  # conversions go with the size of a product: one by one
+        # Conversions go with the size of a product, and narrow kernels have tiles of their own.
+        if run.note or b in models[row].execution.kernels.narrow:
             found[row] = [
                 models[row].estimate(Gemm("", m, n, k, batch, a, b, c, b_is_weight)).latency_s
                 for m, n, k, batch in _sizes(shapes).tolist()

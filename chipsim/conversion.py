@@ -74,7 +74,7 @@ def conversion(chip: Chip, *operands: Operand, accumulate: str = "fp32") -> Conv
     has_arrays = chip.core.systolic_array is not None
     flops, notes = 0.0, []
     for what, name, elements in operands:
-        if name != compute and not (not has_arrays and get_format(name).bits >= 16):
+        if compute not in (name, get_format(name).element) and not (not has_arrays and get_format(name).bits >= 16):
             flops += get_format(name).unpack_flops * elements
             notes.append(f"{what} {name} -> {compute}")
     if has_arrays:
@@ -97,8 +97,9 @@ def compute_format(chip: Chip, formats: Sequence[str]) -> str:
     if array is None:
         return widest if get_format(widest).bits >= 16 else HALVES[1]
     known = array.macs_per_cycle
-    if widest in known:
-        return widest
+    for name in (widest, get_format(widest).element):
+        if name in known:
+            return name
     holding = [*HALVES, *WIDE] if get_format(widest).bits <= 16 else []
     for name in holding:
         if name in known:

@@ -56,6 +56,41 @@ class Overlaps(Spec):
     stores: Overlap = 1.0
     vector: Overlap = 1.0
     """Loads and stores of vector operators behind their arithmetic."""
+    join: Annotated[float, Field(ge=1, le=100, strict=True)] | None = None
+    """Exponent p with which limits of the same bytes join: (a^p + b^p)^(1/p), where a kernel
+    is held now by the one and now by the other. Null: compute and memory take the longer of
+    the two, memory and what cores draw a p of 2."""
+
+
+class Loaded(Spec):
+    """The clock under load: power holds a kernel that runs for long below the chip's clock."""
+
+    clock: Share = 1.0
+    """Part of the clock that is left in the long run."""
+    after: Annotated[Seconds, Field(ge=1e-6, le=1e3)] = 1e-2
+    """Seconds of a kernel at which half of the rest is gone."""
+
+
+class Narrow(Spec):
+    """Kernels of a format of 8 bits or less: of its quantiser, and of its products."""
+
+    quantisers: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
+    """Kernels that quantise activations, one launch each."""
+    reads: Annotated[int, Field(ge=1, le=10, strict=True)] = 1
+    """Times that the quantiser reads its rows: 2 where a scale is that of a whole row."""
+    column: Annotated[Seconds, Field(ge=0, le=1)] = 0.0
+    """Seconds of a product per output feature: scales of weights laid out at each call."""
+    blocks: StrictBool = False
+    """Products in tiles of 64 and 128 only, and k whole."""
+    steps: Annotated[float, Field(ge=1, le=10, strict=True)] = 1.0
+    """Latencies of a step along k: 2 where it waits for scales of its own."""
+    sum_flops: Annotated[float, Field(ge=0, le=100, strict=True)] = 0.0
+    """Vector FLOP per sum and 128 of k: 2 where arrays cannot scale blocks themselves."""
+
+    @property
+    def tiles(self) -> tuple[bool, float, float]:
+        """The last fields of `chipsim.kernels.gemm.Shape`."""
+        return self.blocks, self.steps, self.sum_flops
 
 
 class Links(Spec):
@@ -93,6 +128,8 @@ class Kernels(Spec):
     """Exchanges in a node: the links alone, or NCCL's protocols with the factors of `Links`."""
     merged_split: StrictBool = False
     """Partial sums of a split k merge without traffic, else through L2 (or memory)."""
+    narrow: dict[str, Narrow] = {}
+    """Quantisers, and products of 8 bits and less, by format (of the weights)."""
 
 
 class Fitted(Spec):
@@ -116,6 +153,16 @@ class Execution(Spec):
     link: Links = Links()
     core_draw: Annotated[BytesPerCycle, Field(ge=1e-6, le=1e9)] | None = None
     """Bytes per tensor-clock cycle that one core can draw from memory; null: unlimited."""
+    core_feed: Annotated[BytesPerCycle, Field(ge=1e-6, le=1e9)] | None = None
+    """Bytes per tensor-clock cycle that a core takes in from L2, per row and column of its
+    arrays: they take operands at their edges, and a core's paths are sized with them."""
+    core_store: Annotated[BytesPerCycle, Field(ge=1e-6, le=1e9)] | None = None
+    """The same for results on their way out, which nothing hides."""
+    step_latency: Time = 0.0
+    """Least time of a core for one step along k, 128 bytes of a row of A; seconds."""
+    sync: Time = 0.0
+    """Meeting of all cores before the parts of a split k are added up; seconds."""
+    loaded: Loaded = Loaded()
     exp_flops: Annotated[float, Field(ge=1, le=1e4, strict=True)] = 4.0
     """Vector FLOP that one exponential costs."""
     l2_residency: Overlap = 0.5

@@ -42,7 +42,14 @@ def machine_record(
         "l2_bandwidth": _per_second(chip.l2.bandwidth, chip) * sustained.l2,
         "memory_bandwidth": chip.memory.bandwidth * sustained.memory,
         "core_draw": _per_second(execution.core_draw, chip),
+        "core_feed": _at_edges(execution.core_feed, chip),
+        "core_store": _at_edges(execution.core_store, chip),
+        "step_latency": execution.step_latency,
+        "sync": execution.sync,
+        "join": math.inf if execution.overlap.join is None else execution.overlap.join,
         "tensor_share": sustained.tensor,
+        "loaded_clock": execution.loaded.clock,
+        "loaded_after": execution.loaded.after,
         "link_bandwidth": chip.link_bandwidth * sustained.link,
         "link_latency": chip.link.latency if chip.link else 0.0,
         "nccl": execution.kernels.collectives == "nccl",
@@ -67,6 +74,14 @@ def machine_record(
     for name, value in values.items():
         record[name] = value
     return record
+
+
+def _at_edges(per_cycle: float | None, chip: Chip) -> float:
+    """Bytes/s of a core from those per cycle and row or column of its arrays."""
+    array = chip.core.systolic_array
+    if array is None:
+        return math.inf
+    return _per_second(per_cycle, chip) * chip.core.lanes * (array.rows + array.columns)
 
 
 def _per_second(per_cycle: float | None, chip: Chip) -> float:

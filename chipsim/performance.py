@@ -16,9 +16,9 @@ from chipsim.chip import Chip
 from chipsim.conversion import Conversion, Operand, conversion, exposed_seconds
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
-from chipsim.execution import Execution
+from chipsim.execution import Execution, Narrow
 from chipsim.kernels.attention import AttentionShape, attention_search, folded
-from chipsim.kernels.gemm import RESIDENT, Shape, evaluate
+from chipsim.kernels.gemm import RESIDENT, Cost, Shape, evaluate
 from chipsim.kernels.gemm_search import search
 from chipsim.kernels.grouped import GroupedShape, grouped_search
 from chipsim.kernels.recurrence import RecurrenceShape, recurrence_search
@@ -34,6 +34,7 @@ from chipsim.ops.operators import (
     Indexer,
     LatentAttention,
     Operator,
+    Quantise,
     Recurrence,
 )
 from chipsim.ops.recurrence import STEP_FLOPS
@@ -49,6 +50,10 @@ MOST_QUERIES = 2**24
 PASSES = {"softmax": 2, "norm": 3}
 """Reads of a row that does not stay on chip: online maximum and sum, then the quotient
 (Milakov and Gimelshein 2018); mean, variance, then the scaling."""
+
+
+WIDE = Narrow()
+"""Kernels that a block says nothing of: any tile, any split of k."""
 
 
 class PerformanceModel:
@@ -137,8 +142,9 @@ class PerformanceModel:
             accumulate=op.accumulate,
         )
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
-        sums = get_format(op.accumulate).bytes
-        shape = Shape(op.m, op.n, op.k, op.batch, a, b, c, how.macs, op.b_is_weight, sums)
+        sums, narrow = get_format(op.accumulate).bytes, self._narrow(op.a_format, op.b_format)
+        sizes, ahead = (op.m, op.n, op.k, op.batch), op.b_is_weight
+        shape = Shape(*sizes, a, b, c, how.macs, ahead, sums, *narrow.tiles)
         mapping, latency, covered, _ = search(self._record, shape)
         if not math.isfinite(latency):
             raise self._no_tile()
@@ -149,8 +155,9 @@ class PerformanceModel:
             "active_cores": int(cost.active),
             "mappings": int(covered),
         }
-        fed = cost.l2 > cost.arithmetic
-        return self._result(op, parts, cost.traffic, chosen, how, cost.active, fed)
+        parts["launch"] += narrow.column * op.n
+        limit = _core_bound(cost)
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active, limit)
 
     def _attention(self, op: Attention) -> Estimate:
         width = float(op.head_dim + op.value_dim) * op.batch
@@ -275,14 +282,15 @@ class PerformanceModel:
         )
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
         experts, rows = np.array(op.loads[0], np.float64).T.copy()
-        shape = GroupedShape(op.n, op.k, a, b, c, how.macs, get_format(op.accumulate).bytes)
+        sums, narrow = get_format(op.accumulate).bytes, self._narrow(op.a_format, op.b_format)
+        shape = GroupedShape(op.n, op.k, a, b, c, how.macs, sums, *narrow.tiles)
         mapping, cost = grouped_search(self._record, shape, experts, rows)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
         chosen = mapping._asdict() | {"experts": op.experts, "active_cores": int(cost.active)}
-        fed = cost.l2 > cost.arithmetic
-        return self._result(op, parts, cost.traffic, chosen, how, cost.active, fed)
+        limit = _core_bound(cost)
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active, limit)
 
     def _recurrence(self, op: Recurrence) -> Estimate:
         how = conversion(self.chip, Operand("activations", op.format, 0.0))
@@ -315,15 +323,24 @@ class PerformanceModel:
         traffic = (op.bytes - op.stores) * self._passes(op) + op.stores
         cost = vector_cost(self._record, traffic, flops, half, op.kind == "elementwise")
         parts = self._parts(op, cost.core, cost.memory, cost.hidden)
+        if isinstance(op, Quantise):
+            parts["launch"] *= self._narrow(op.to, op.to).quantisers
         return self._result(op, parts, traffic, {}, None, float(self.chip.cores))
 
     def _passes(self, op: Any) -> int:
         """Times that a row is read: once where the kernel can keep it."""
+        if isinstance(op, Quantise):
+            return self._narrow(op.to, op.to).reads
         if op.kind not in PASSES:
             return 1
         kept = getattr(self.execution.kernels.row_buffer, op.kind)
         row = op.columns * get_format(op.format).bytes
         return 1 if kept is None or row <= kept else PASSES[op.kind]
+
+    def _narrow(self, a_format: str, b_format: str) -> Narrow:
+        """The block's kernels for activations and weights of these formats."""
+        named = self.execution.kernels.narrow
+        return named.get(b_format, WIDE) if get_format(a_format).bits <= 8 else WIDE
 
     def _no_tile(self) -> InfeasibleError:
         return InfeasibleError(
@@ -356,7 +373,7 @@ class PerformanceModel:
         mapping: dict[str, Any],
         how: Conversion | None,
         active: float,
-        fed_by_l2: bool = False,
+        core_limit: Bound = "compute",
     ) -> Estimate:
         """An estimate from its parts: bound and lower bound named."""
         latency = (
@@ -374,11 +391,12 @@ class PerformanceModel:
                 product = latency - parts["launch"]
                 parts["conversion"] = exposed_seconds(self._record, how.flops, product)
                 latency += parts["conversion"]
-        least = max(op.flops / peak, op.bytes / self.chip.memory.bandwidth)
+        # Operands that are found in L2 need not cross the memory interface.
+        least = max(op.flops / peak, min(op.bytes, traffic) / self.chip.memory.bandwidth)
         return Estimate(
             op,
             latency,
-            self._bound(parts, active, fed_by_l2),
+            self._bound(parts, active, core_limit),
             op.flops,
             traffic,
             least,
@@ -387,11 +405,18 @@ class PerformanceModel:
             how.note if how else "",
         )
 
-    def _bound(self, parts: Parts, active: float, fed_by_l2: bool) -> Bound:
+    def _bound(self, parts: Parts, active: float, core_limit: Bound) -> Bound:
         core, memory = parts["core"] + parts.get("conversion", 0.0), parts["memory"]
         if parts["launch"] > max(core, memory):
             return "overhead"
         if core >= memory:
-            return "core draw" if fed_by_l2 else "compute"
+            return core_limit
         drawn = active * self._record["core_draw"] < self._record["memory_bandwidth"]
         return "core draw" if drawn else "memory"
+
+
+def _core_bound(cost: Cost) -> Bound:
+    """What holds the busiest core of a product, where that is what holds the product."""
+    if cost.steps > max(cost.arithmetic, cost.l2):
+        return "overhead"
+    return "core draw" if cost.l2 > cost.arithmetic else "compute"

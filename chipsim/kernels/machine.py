@@ -31,8 +31,23 @@ class Record(Protocol):
     """Sustained bytes/s."""
     core_draw: float
     """Bytes/s that one core can draw from memory; inf where unlimited."""
+    core_feed: float
+    """Bytes/s that one core takes in from L2; inf where unlimited, as `core_store`."""
+    core_store: float
+    """Bytes/s of results that one core gives out."""
+    step_latency: float
+    """Least seconds of a core for 128 bytes of k."""
+    sync: float
+    """Seconds until all cores have met: before the parts of a split k are added up."""
+    join: float
+    """Exponent that joins compute with memory, and memory with the draw; inf: the longer of
+    the first two, and 2 for the others."""
     tensor_share: float
     """Sustained fraction of tensor peak."""
+    loaded_clock: float
+    """Part of the clock that is left after long load, and the seconds that bring half of
+    the way there."""
+    loaded_after: float
     link_bandwidth: float
     """Sustained bytes/s of all links of the chip in one direction; 0 without links."""
     link_latency: float

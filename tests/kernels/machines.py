@@ -26,7 +26,14 @@ PLAIN: dict[str, float] = {
     "l2_bandwidth": 2e12,
     "memory_bandwidth": 3e11,
     "core_draw": math.inf,
+    "core_feed": math.inf,
+    "core_store": math.inf,
+    "step_latency": 0.0,
+    "sync": 0.0,
+    "join": math.inf,
     "tensor_share": 1.0,
+    "loaded_clock": 1.0,
+    "loaded_after": 1e-2,
     "link_bandwidth": 1e11,
     "link_latency": 1e-6,
     "nccl": 0.0,
@@ -56,6 +63,19 @@ def plain(**fields: float) -> SimpleNamespace:
     return SimpleNamespace(**(PLAIN | fields))
 
 
+MEASURED: dict[str, float] = {
+    "core_feed": 4e10,
+    "core_store": 1.2e10,
+    "step_latency": 3e-9,
+    "sync": 2e-8,
+    "join": 4.0,
+    "loaded_clock": 0.8,
+    "loaded_after": 1e-6,
+    "warm": 1.0,
+}
+"""Every factor of measured silicon, each large enough to matter for small products."""
+
+
 def machine(**fields: float) -> Any:
     """The same as a record of `MACHINE`, as kernels take it."""
     record = np.zeros(1, MACHINE)
@@ -80,7 +100,14 @@ machines = st.fixed_dictionaries(
         "l2_bandwidth": st.one_of(st.just(math.inf), st.floats(1e12, 2e13)),
         "memory_bandwidth": st.floats(1e10, 1e13),
         "core_draw": st.one_of(st.just(math.inf), st.floats(1e9, 1e12)),
+        "core_feed": st.one_of(st.just(math.inf), st.floats(1e9, 1e12)),
+        "core_store": st.one_of(st.just(math.inf), st.floats(1e8, 1e11)),
+        "step_latency": st.sampled_from([0.0, 0.0, 1e-8, 3e-7]),
+        "sync": st.sampled_from([0.0, 0.0, 3e-6]),
+        "join": st.sampled_from([math.inf, math.inf, 1.0, 1.5, 4.0]),
         "tensor_share": st.floats(0.3, 1.0),
+        "loaded_clock": st.sampled_from([1.0, 1.0, 0.7]),
+        "loaded_after": st.sampled_from([1e-6, 1e-3, 1e-2]),
         "overlap_weights": shares,
         "overlap_activations": shares,
         "overlap_stores": shares,
@@ -88,6 +115,7 @@ machines = st.fixed_dictionaries(
         "square_tiles": flags,
         "multicast": flags,
         "merged_split": flags,
+        "warm": flags,
     }
 )
 """Fields of a random machine."""
@@ -108,5 +136,8 @@ shapes = st.builds(
     macs=st.sampled_from([0.5, 1.0, 2.0]),
     weights=st.booleans(),
     sum_bytes=st.sampled_from([2.0, 4.0]),
+    blocks=st.sampled_from([False, False, False, True]),
+    step_scale=st.sampled_from([1.0, 1.0, 2.0]),
+    sum_flops=st.sampled_from([0.0, 0.0, 2.0]),
 )
 """Products, small, skewed, prime and large."""

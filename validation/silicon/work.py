@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 
 Work = tuple[Operator, ...]
 
-FORMATS = {"fp8_block": "fp8"}
+FORMATS = {"fp8_block": "fp8-block"}
 """Formats of a product's operands, where they are not named as the row's."""
-BLOCK = 128
-"""Elements of an activation's scale group in ``fp8_block``."""
 LATENT, ROTARY, NOPE = 512, 64, 128
 """Elements of DeepSeek's cached row and of a head (DeepSeek-V2, 2024)."""
 SORTS = 3
@@ -57,8 +55,6 @@ def _gemm(row: Measurement) -> Work:
     if row.dtype in ("bf16", "fp16"):
         return (Gemm("", m, n, k, 1, form, form, form),)
     product = Gemm("", m, n, k, 1, form, form, "bf16")
-    if row.dtype == "fp8_block" and k % BLOCK == 0:
-        return Quantise("", m * k // BLOCK, BLOCK, "bf16", form), product
     return Quantise("", m, k, "bf16", form), product
 
 
