@@ -19,7 +19,15 @@ Overlap = Annotated[float, Field(ge=0, le=1, strict=True)]
 Time = Annotated[Seconds, Field(ge=0, le=1e3)]
 
 
-UNITS = {"core_draw": "bytes_per_cycle"}
+UNITS = {
+    "core_draw": "bytes_per_cycle",
+    "core_feed": "bytes_per_cycle",
+    "core_store": "bytes_per_cycle",
+    "step_latency": "time",
+    "sync": "time",
+    "after": "time",
+    "column": "time",
+}
 """Fields of a block that carry a unit, by name."""
 GROUPS = {"launch": "time", "link": "time", "row_buffer": "capacity"}
 """Groups of fields that all do."""
