@@ -25,6 +25,8 @@ UNITS = {
     "core_store": "bytes_per_cycle",
     "step_latency": "time",
     "sync": "time",
+    "tile_latency": "time",
+    "tile_draw": "bytes_per_cycle",
     "after": "time",
     "column": "time",
 }
@@ -68,15 +70,6 @@ class Overlaps(Spec):
     """Exponent p with which limits of the same bytes join: (a^p + b^p)^(1/p), where a kernel
     is held now by the one and now by the other. Null: compute and memory take the longer of
     the two, memory and what cores draw a p of 2."""
-
-
-class Links(Spec):
-    """What a communication library adds to the links of a node, seconds."""
-
-    hop: Time = 0.0
-    """One step around the chips."""
-    start: Time = 0.0
-    """Until the protocol that moves much is under way."""
 
 
 class Loaded(Spec):
@@ -205,6 +198,8 @@ class Execution(Spec):
     tile_draw: Annotated[BytesPerCycle, Field(ge=1e-6, le=1e9)] | None = None
     """Bytes per tensor-clock cycle, and row and column of a core's arrays, in which a tile
     of fused attention takes its keys and values; null: unlimited."""
+    scatter: Annotated[float, Field(ge=1, le=100, strict=True)] = 1.0
+    """Time of moving scattered rows over that of a stream."""
     loaded: Loaded = Loaded()
     exp_flops: Annotated[float, Field(ge=1, le=1e4, strict=True)] = 4.0
     """Vector FLOP that one exponential costs."""

@@ -321,7 +321,9 @@ class PerformanceModel:
         flops = op.flops + (self.execution.exp_flops - 1.0) * op.exponentials
         half = get_format(op.format).bits <= 16
         traffic = (op.bytes - op.stores) * self._passes(op) + op.stores
-        cost = vector_cost(self._record, traffic, flops, half, op.kind == "elementwise")
+        slower = self.execution.scatter if getattr(op, "scattered", False) else 1.0
+        moved = traffic * slower
+        cost = vector_cost(self._record, moved, flops, half, op.kind == "elementwise")
         parts = self._parts(op, cost.core, cost.memory, cost.hidden)
         if isinstance(op, Quantise):
             parts["launch"] *= self._narrow(op.to, op.to).quantisers
