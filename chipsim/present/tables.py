@@ -338,9 +338,9 @@ def _silicon_table(frame: pd.DataFrame) -> Table:
     keys = ["operator", "dtype"]
     split = frame[frame["regime"] != "all"].set_index([*keys, "regime"])["mape"].to_dict()
     whole = frame[(frame["regime"] == "all") & (frame["dtype"] != "all")]
-    beside = [str(name) for name in frame.columns if str(name).endswith("_mape")]
+    beside = [name for name in BESIDE if name in frame.columns and name != "scaled_mape"]
     regimes = [name for name in REGIMES if (frame["regime"] == name).any()]
-    head = ["operator", "n", "MAPE", "median", "p90", "bias", *regimes]
+    head = ["operator", "n", "MAPE", "med.", "p90", "bias", *(REGIMES[r] for r in regimes)]
     head += [BESIDE[name] for name in beside]
     body = []
     for row in whole.sort_values(keys, kind="stable").to_dict("records"):
@@ -350,8 +350,11 @@ def _silicon_table(frame: pd.DataFrame) -> Table:
         errors += [_error_cell(row[number]) for number in ("p90_ape", "bias")]
         errors += [_error_cell(error) for error in by_regime]
         errors += [_error_cell(row[model]) for model in beside]
-        body.append([" ".join(name), str(row["n"]), *errors])
-    return table(head, body)
+        body.append([" ".join(name).replace("/", "/ "), str(row["n"]), *errors])
+    made = table(head, body)
+    for column in made.columns[1:]:
+        column.no_wrap = True
+    return made
 
 
 BESIDE = {
@@ -359,8 +362,11 @@ BESIDE = {
     "chip_alone_mape": "chip alone",
 }  # fmt: skip
 """Plain models in the head of a table."""
-REGIMES = ("compute", "memory", "link", "small", "device", "host")
-"""In the order of a table."""
+REGIMES = {
+    "compute": "comp", "memory": "mem", "link": "link", "small": "small",
+    "device": "device", "host": "host",
+}  # fmt: skip
+"""Regimes in the order of a table, and their heads."""
 
 
 def _error_cell(error: float | None, decimals: int = 0) -> str:

@@ -12,7 +12,9 @@ from chipsim.explore.store import load
 if TYPE_CHECKING:
     from tests.cli.conftest import Command
 
-STEPS = "phase,batch,tokens,latency_s\nprefill,1,100,0.1\nprefill,1,200,0.2\ndecode,1,100,0.01\n"
+STEPS = (
+    "phase,batch,tokens,latency_s\nprefill,1,100,0.1\nprefill,1,200,0.2\ndecode,1,100,0.01\n"
+)
 SCENARIO = """\
 name: small
 model: llama-3.1-8b

@@ -24,9 +24,12 @@ from chipsim.validation.silicon.judged import Workload
 from chipsim.validation.silicon.machines import block_name, chip_name
 from chipsim.validation.silicon.measured import read_measurements
 from chipsim.validation.silicon.stages import STAGES, UNFIT, Stage
+from chipsim.validation.silicon.suite import judged_points
 from chipsim.validation.statistics import error_statistics
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from chipsim.validation.silicon.baselines import Floats
 
 SCALE, STEP, STARTS = 0.1, 0.03, 3
@@ -68,6 +71,10 @@ class SiliconCalibration:
     def yaml(self) -> str:
         """The block as a file."""
         return to_yaml(self.block)
+
+    def points(self) -> pd.DataFrame:
+        """Every row under the fitted block, as `silicon_points` has them."""
+        return judged_points(self.workload, self.block)
 
     @property
     def text(self) -> str:
