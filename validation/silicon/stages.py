@@ -58,15 +58,17 @@ SILICON = (
 """Fixed by bf16 products."""
 
 ATTENTION = (
-    Factor(("launch.attention",), 8e-6, 5e-7, 5e-5),
-    Factor(("sustained.vector",), 0.6, 0.05, 1.0),
+    Factor(("launch.attention",), 4e-6, 5e-7, 5e-5),
+    Factor(("sustained.vector",), 0.35, 0.05, 1.0),
+    Factor(("tile_latency",), 1.5e-6, 1e-8, 2e-5),
+    Factor(("tile_draw",), 0.2, 0.02, 4.0),
 )
 """Added by attention."""
 
 DEPENDENT = (
     Factor(
         ("launch.elementwise", "launch.activation", "launch.softmax", "launch.norm"),
-        3e-6, 2e-7, 2e-5,
+        2e-6, 2e-7, 2e-5,
     ),
 )  # fmt: skip
 """One more kernel that waits for the one before it."""
@@ -79,21 +81,19 @@ LINKS = (
 )
 """At most four, beside the twelve of a chip."""
 
+ATTENTIVE = {
+    "attention_context": 1.5, "attention_generation": 1.2,
+    "mla_context": 1.2, "mla_generation": 1.2,
+}  # fmt: skip
+"""Weights of attention."""
+
 STAGES = (
     Stage("products", SILICON, {("gemm", "bf16"): 1.0}),
-    Stage("attention", ATTENTION, {
-        "attention_context": 1.2, "attention_generation": 1.2,
-        "mla_context": 0.6, "mla_generation": 0.6,
-    }),
-    Stage("together", (), {
-        ("gemm", "bf16"): 4.0, "attention_context": 1.2, "attention_generation": 1.2,
-        "mla_context": 0.6, "mla_generation": 0.6,
-    }, ("products", "attention")),
-    Stage("dependent kernels", DEPENDENT, {
-        ("gemm", "bf16"): 0.0, "gemm": 1.0, "moe": 1.0,
-    }),
+    Stage("dependent kernels", DEPENDENT, {("gemm", "bf16"): 0.0, "gemm": 1.0, "moe": 1.0}),
+    Stage("attention", ATTENTION, ATTENTIVE),
+    Stage("together", (), {("gemm", "bf16"): 4.0} | ATTENTIVE, ("products", "attention")),
     Stage("links", LINKS, {"collectives": 1.0}),
-)  # fmt: skip
+)
 """The fit of a chip, in order."""
 
 UNFIT = {("a100-sxm", "mla_context"), ("a100-sxm", "mla_generation")}
