@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
+    from chipsim.cluster.scenario import Scenario
+    from chipsim.cluster.simulate import Cluster, simulate
+    from chipsim.cluster.workload import Workload
+    from chipsim.cluster.workload_spec import load_workload
     from chipsim.cost import chip_cost
     from chipsim.errors import ChipsimError
     from chipsim.execution import Execution
@@ -34,12 +38,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Chip",
     "ChipsimError",
+    "Cluster",
     "Execution",
     "ModelSpec",
     "Parallelism",
     "PerformanceModel",
     "Phase",
     "Precision",
+    "Scenario",
+    "Workload",
     "__version__",
     "chip_cost",
     "compare",
@@ -47,28 +54,35 @@ __all__ = [
     "estimate",
     "import_chip",
     "import_model",
+    "load_workload",
     "memory_plan",
     "plans",
+    "simulate",
     "validate",
 ]
 
 _HOMES = {
     "Chip": "chipsim.chip",
     "ChipsimError": "chipsim.errors",
+    "Cluster": "chipsim.cluster.simulate",
     "Execution": "chipsim.execution",
     "ModelSpec": "chipsim.ops.model",
     "Parallelism": "chipsim.ops.parallelism",
     "PerformanceModel": "chipsim.performance",
     "Phase": "chipsim.ops.graph",
     "Precision": "chipsim.ops.precision",
+    "Scenario": "chipsim.cluster.scenario",
+    "Workload": "chipsim.cluster.workload",
     "chip_cost": "chipsim.cost",
     "compare": "chipsim.explore.compare",
     "cuts": "chipsim.explore.cuts",
     "estimate": "chipsim.phases",
     "import_chip": "chipsim.importers",
     "import_model": "chipsim.importers",
+    "load_workload": "chipsim.cluster.workload_spec",
     "memory_plan": "chipsim.memory",
     "plans": "chipsim.explore.plans",
+    "simulate": "chipsim.cluster.simulate",
     "validate": "chipsim.validation",
 }
 """Module that each public name is read from."""

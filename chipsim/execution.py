@@ -19,6 +19,22 @@ Overlap = Annotated[float, Field(ge=0, le=1, strict=True)]
 Time = Annotated[Seconds, Field(ge=0, le=1e3)]
 
 
+UNITS = {
+    "core_draw": "bytes_per_cycle",
+    "core_feed": "bytes_per_cycle",
+    "core_store": "bytes_per_cycle",
+    "step_latency": "time",
+    "sync": "time",
+    "tile_latency": "time",
+    "tile_draw": "bytes_per_cycle",
+    "after": "time",
+    "column": "time",
+}
+"""Fields of a block that carry a unit, by name."""
+GROUPS = {"launch": "time", "link": "time", "row_buffer": "capacity"}
+"""Groups of fields that all do."""
+
+
 class Launch(Spec):
     """Fixed time of one kernel by operator class, seconds."""
 
@@ -103,11 +119,32 @@ class RowBuffer(Spec):
     norm: Annotated[Capacity, Field(gt=0)] | None = None
 
 
+class Fused(Spec):
+    """How the source's kernels of fused attention cut their work."""
+
+    least_rows: Literal[16, 32, 64, 128, 256] = 16
+    """Query rows of a tile; rows that are not there are computed all the same."""
+    most_rows: Literal[16, 32, 64, 128, 256] = 256
+    scores: Annotated[int, Field(ge=256, le=65536, strict=True)] | None = None
+    """Rows times keys of a tile and one block of keys; null: any that SRAM holds."""
+    resident: Annotated[int, Field(ge=1, le=32, strict=True)] = 1
+    """Tiles of a single query per sequence that a core works on at once."""
+    prompt_split: StrictBool = True
+    """Keys are split over cores also where a KV head has several tiles of a prompt."""
+    latent_split: StrictBool = True
+    """Keys of latent attention are split over cores."""
+    packed_prompts: StrictBool = True
+    """A tile packs the rows of all query heads of a KV head, else of single queries only."""
+    merge: Literal["same", "kernel"] = "same"
+    """What merges split keys: the same kernel, or one more (``launch.elementwise``)."""
+
+
 class Kernels(Spec):
     """Which kernels the source runs: switches, not factors."""
 
     attention: Literal["fused", "unfused"] = "fused"
     """One FlashAttention-style kernel, or scores, softmax and values apart."""
+    fused: Fused = Fused()
     qkv: Literal["fused", "separate"] = "fused"
     """One projection GEMM for query, key and value, or three."""
     vector_format: str | None = None
@@ -156,6 +193,13 @@ class Execution(Spec):
     """Least time of a core for one step along k, 128 bytes of a row of A; seconds."""
     sync: Time = 0.0
     """Meeting of all cores before the parts of a split k are added up; seconds."""
+    tile_latency: Time = 0.0
+    """A tile of fused attention beside its blocks of keys; seconds."""
+    tile_draw: Annotated[BytesPerCycle, Field(ge=1e-6, le=1e9)] | None = None
+    """Bytes per tensor-clock cycle, and row and column of a core's arrays, in which a tile
+    of fused attention takes its keys and values; null: unlimited."""
+    scatter: Annotated[float, Field(ge=1, le=100, strict=True)] = 1.0
+    """Time of moving scattered rows over that of a stream."""
     loaded: Loaded = Loaded()
     exp_flops: Annotated[float, Field(ge=1, le=1e4, strict=True)] = 4.0
     """Vector FLOP that one exponential costs."""

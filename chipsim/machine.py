@@ -25,7 +25,7 @@ def machine_record(
     taken, not to the chip: an operator alone in a loop finds in L2 what it left there.
     """
     array, sustained, overlap = chip.core.systolic_array, execution.sustained, execution.overlap
-    out = chip.machine.scale_out
+    out, fused = chip.machine.scale_out, execution.kernels.fused
     vector = chip.vector_flops * sustained.vector
     record = np.zeros(1, MACHINE)
     values = {
@@ -46,6 +46,16 @@ def machine_record(
         "core_store": _at_edges(execution.core_store, chip),
         "step_latency": execution.step_latency,
         "sync": execution.sync,
+        "tile_draw": _at_edges(execution.tile_draw, chip),
+        "tile_latency": execution.tile_latency,
+        "merge_launch": execution.launch.elementwise if fused.merge == "kernel" else 0.0,
+        "least_rows": fused.least_rows,
+        "most_rows": fused.most_rows,
+        "tile_scores": fused.scores or 0,
+        "resident_tiles": fused.resident,
+        "prompt_split": fused.prompt_split,
+        "latent_split": fused.latent_split,
+        "packed_prompts": fused.packed_prompts,
         "join": math.inf if execution.overlap.join is None else execution.overlap.join,
         "tensor_share": sustained.tensor,
         "loaded_clock": execution.loaded.clock,

@@ -241,9 +241,10 @@ def _cache(
     for layer, count in layers:
         # The dcp chips of a tp group share their heads and have a part of the tokens each.
         cache = layer_cache(layer, plan.tp // plan.dcp, precision.activations)
-        size = count * cache.row_bytes(precision) / (plan.dcp * plan.cp)
-        if size:
-            rows[cache.window] = rows.get(cache.window, 0.0) + size
+        for part in cache.each:
+            size = count * part.own_bytes(precision) / (plan.dcp * plan.cp)
+            if size:
+                rows[part.window] = rows.get(part.window, 0.0) + size
         state += count * layer_cache(layer, plan.tp, precision.activations).state_bytes
     return rows, state
 

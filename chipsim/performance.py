@@ -17,7 +17,7 @@ from chipsim.conversion import Conversion, Operand, conversion, exposed_seconds
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution, Narrow
-from chipsim.kernels.attention import AttentionShape, attention_search
+from chipsim.kernels.attention import AttentionShape, attention_search, folded
 from chipsim.kernels.gemm import RESIDENT, Cost, Shape, evaluate
 from chipsim.kernels.gemm_search import search
 from chipsim.kernels.grouped import GroupedShape, grouped_search
@@ -182,7 +182,7 @@ class PerformanceModel:
             how.macs,
             sum_bytes=get_format(op.accumulate).bytes,
         )
-        return self._searched(op, shape, how)
+        return self._searched(op, (shape,), how)
 
     def _latent(self, op: LatentAttention) -> Estimate:
         """One row per token for all heads: multi-query attention that reads a row once.
@@ -208,7 +208,7 @@ class PerformanceModel:
             op.query,
             op.context,
             True,
-            0,
+            op.window,
             get_format(op.q_format).bytes,
             get_format(op.kv_format).bytes,
             how.macs,
@@ -216,7 +216,9 @@ class PerformanceModel:
             op.top_k,
             sum_bytes=get_format(op.accumulate).bytes,
         )
-        return self._searched(op, shape, how)
+        dense = folded(shape._replace(top_k=0), op.stride)
+        shapes = (folded(shape, op.stride), dense) if op.top_k else (dense,)
+        return self._searched(op, shapes, how)
 
     def _indexer(self, op: Indexer) -> Estimate:
         """Scores alone, every one written."""
@@ -226,7 +228,7 @@ class PerformanceModel:
             Operand(
                 "queries", op.q_format, float(op.batch) * op.query * op.heads * op.head_dim
             ),
-            Operand("KV", op.key_format, float(op.batch) * op.context * op.head_dim),
+            Operand("KV", op.key_format, float(op.batch) * op.keys * op.head_dim),
             accumulate=op.accumulate,
         )
         shape = AttentionShape(
@@ -247,19 +249,19 @@ class PerformanceModel:
             False,
             op.stores,
         )
-        return self._searched(op, shape, how)
+        return self._searched(op, (folded(shape, op.stride),), how)
 
     def _searched(
-        self, op: Attention | LatentAttention | Indexer, shape: AttentionShape, how: Conversion
+        self,
+        op: Attention | LatentAttention | Indexer,
+        shapes: tuple[AttentionShape, ...],
+        how: Conversion,
     ) -> Estimate:
-        if shape.query > MOST_QUERIES:
-            raise ConfigError(
-                op.name or op.kind, "query", shape.query, f"at most {MOST_QUERIES}"
-            )
-        cost = attention_search(self._record, shape)
-        if shape.top_k > 0:
-            masked = attention_search(self._record, shape._replace(top_k=0))
-            cost = min(cost, masked, key=lambda cost: cost.latency)
+        """The fastest of the kernels that compute the same."""
+        if op.query > MOST_QUERIES:
+            raise ConfigError(op.name or op.kind, "query", op.query, f"at most {MOST_QUERIES}")
+        costs = [attention_search(self._record, shape) for shape in shapes]
+        cost = min(costs, key=lambda cost: cost.latency)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
@@ -319,7 +321,9 @@ class PerformanceModel:
         flops = op.flops + (self.execution.exp_flops - 1.0) * op.exponentials
         half = get_format(op.format).bits <= 16
         traffic = (op.bytes - op.stores) * self._passes(op) + op.stores
-        cost = vector_cost(self._record, traffic, flops, half, op.kind == "elementwise")
+        slower = self.execution.scatter if getattr(op, "scattered", False) else 1.0
+        moved = traffic * slower
+        cost = vector_cost(self._record, moved, flops, half, op.kind == "elementwise")
         parts = self._parts(op, cost.core, cost.memory, cost.hidden)
         if isinstance(op, Quantise):
             parts["launch"] *= self._narrow(op.to, op.to).quantisers

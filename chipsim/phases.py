@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import OperatorRow, PhaseEstimate
 from chipsim.memory import check_phase
-from chipsim.ops.graph import Phase, SparseForm, phase_graph
+from chipsim.ops.graph import Phase, SparseForm, phase_graph, sequence_graph
 from chipsim.ops.layers import Latent
 from chipsim.ops.loads import UNIFORM, ExpertLoad
 from chipsim.ops.model import ModelSpec
@@ -20,6 +20,18 @@ from chipsim.pipeline import Pipeline, pipeline
 if TYPE_CHECKING:
     from chipsim.chip import Chip
     from chipsim.execution import Execution
+
+
+class GraphOptions(TypedDict):
+    """Keywords of `chipsim.ops.graph.phase_graph` beside model and phase."""
+
+    plan: Parallelism
+    attention: Literal["fused", "unfused"]
+    qkv: Literal["fused", "separate"]
+    sparse: SparseForm
+    vector_format: str | None
+    precision: Precision
+    load: ExpertLoad
 
 
 class PhaseModel:
@@ -89,12 +101,27 @@ class PhaseModel:
             known = self._known[phase] = self._estimate(phase)
         return known
 
-    def _estimate(self, phase: Phase) -> PhaseEstimate:
-        chip = self.performance.chip
-        check_machine(chip, self.plan)
+    def sequence_rows(self, phase: Phase) -> tuple[OperatorRow, ...]:
+        """Operators of a phase that go with the lengths of its sequences, not remembered.
+
+        Attention above all: `chipsim.ops.graph.SEQUENCE_GROUPS`. Memory is not checked.
+        """
+        self._check(phase)
+        forms = [
+            self.performance.rows(sequence_graph(self.model, phase, **self._graph(phase, form)))
+            for form in self._forms(phase)
+        ]
+        return min(forms, key=lambda rows: sum(row.latency_s for row in rows))
+
+    def _check(self, phase: Phase) -> None:
+        check_machine(self.performance.chip, self.plan)
         if self.plan.cp > 1 and phase.kind in ("decode", "mixed"):
             allowed = f"1 in {phase.kind}; dcp splits the cached tokens"
             raise ConfigError("plan", "cp", self.plan.cp, allowed)
+
+    def _estimate(self, phase: Phase) -> PhaseEstimate:
+        chip = self.performance.chip
+        self._check(phase)
         if self.check_memory and phase.kind != "encode":
             check_phase(chip, self.model, self.plan, self.precision_of(phase), phase)
         forms = [self._step(phase, form) for form in self._forms(phase)]
@@ -125,21 +152,23 @@ class PhaseModel:
         self, phase: Phase, sparse: SparseForm
     ) -> tuple[tuple[OperatorRow, ...], Pipeline]:
         """The operators of a step in one form, and how they fill the pipeline."""
-        kernels = self.performance.execution.kernels
-        graph = phase_graph(
-            self.model,
-            phase,
-            self.plan,
-            attention=kernels.attention,
-            qkv=kernels.qkv,
-            sparse=sparse,
-            vector_format=kernels.vector_format,
-            precision=self.precision_of(phase),
-            load=self.load,
-            layers_only=self.layers_only,
-        )
+        options = self._graph(phase, sparse)
+        graph = phase_graph(self.model, phase, **options, layers_only=self.layers_only)
         rows = self.performance.rows(graph)
         return rows, pipeline(self.model, self.plan, phase, rows)
+
+    def _graph(self, phase: Phase, sparse: SparseForm) -> GraphOptions:
+        """What a graph of the phase is built with."""
+        kernels = self.performance.execution.kernels
+        return {
+            "plan": self.plan,
+            "attention": kernels.attention,
+            "qkv": kernels.qkv,
+            "sparse": sparse,
+            "vector_format": kernels.vector_format,
+            "precision": self.precision_of(phase),
+            "load": self.load,
+        }
 
 
 def check_machine(chip: Chip, plan: Parallelism) -> None:

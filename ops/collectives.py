@@ -104,7 +104,7 @@ class SendRecv(Collective):
         return self.bytes if self.chips > 1 else 0.0
 
 
-def expert_copies(experts: int, top_k: int, ranks: int) -> float:
+def expert_copies(experts: int, top_k: int, ranks: int, others: int = 0) -> float:
     """Ranks that a token is sent to, on average, when its experts are drawn evenly.
 
     A token that picks several experts of a rank travels there once.
@@ -115,12 +115,14 @@ def expert_copies(experts: int, top_k: int, ranks: int) -> float:
         Routed experts, and those that a token picks.
     ranks : int
         Expert-parallel ranks; each holds ``experts / ranks`` experts.
+    others : int
+        Choices beside the experts that send a token nowhere (identity experts).
 
     Examples
     --------
     >>> expert_copies(256, 8, 256), round(expert_copies(256, 8, 8), 2)
     (8.0, 5.29)
     """
-    elsewhere = experts - experts // ranks
-    missed = math.comb(elsewhere, top_k) / math.comb(experts, top_k)
+    choices = experts + others
+    missed = math.comb(choices - experts // ranks, top_k) / math.comb(choices, top_k)
     return ranks * (1.0 - missed)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from chipsim.ops.graph_compressed import add_compressed
 from chipsim.ops.graph_latent import add_latent
-from chipsim.ops.graph_linear import add_linear
-from chipsim.ops.layers import Grouped, Latent
+from chipsim.ops.graph_linear import add_linear, add_scan, add_short_conv
+from chipsim.ops.layers import Compressed, Grouped, Latent, Linear, Scan
 from chipsim.ops.operators import (
     Activation,
     AllGather,
@@ -32,7 +33,13 @@ def add_mixer(b: Builder, mixer: Mixer, source: str | None) -> str:
         return _add_grouped(b, mixer, source)
     if isinstance(mixer, Latent):
         return add_latent(b, mixer, source)
-    return add_linear(b, mixer, source)
+    if isinstance(mixer, Compressed):
+        return add_compressed(b, mixer, source)
+    if isinstance(mixer, Linear):
+        return add_linear(b, mixer, source)
+    if isinstance(mixer, Scan):
+        return add_scan(b, mixer, source)
+    return add_short_conv(b, mixer, source)
 
 
 def _add_grouped(b: Builder, mixer: Grouped, source: str | None) -> str:
@@ -48,7 +55,12 @@ def _add_grouped(b: Builder, mixer: Grouped, source: str | None) -> str:
         )
         mixed = [b.add(gate, "activation", *mixed)]
     projection = b.weight("output_projection", b.tokens, b.model.hidden, width)
-    return b.add(projection, "output", *mixed)
+    output = b.add(projection, "output", *mixed)
+    if mixer.beside is None:
+        return output
+    other = add_linear(b, mixer.beside, source, "linear_output")
+    both = b.elementwise("sum_mixers", b.tokens * b.model.hidden, 2, 1)
+    return b.add(both, "elementwise", output, other)
 
 
 def _add_qkv(b: Builder, mixer: Grouped, source: str | None) -> tuple[list[str], list[str]]:

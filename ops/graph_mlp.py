@@ -59,10 +59,11 @@ def _add_dense(b: Builder, name: str, mlp: Mlp, inner: int, source: str | None) 
 def _add_experts(b: Builder, mlp: Experts, source: str | None) -> tuple[str, bool]:
     """Router, routed and shared experts, and what travels between chips."""
     tokens, hidden, plan = b.tokens, b.model.hidden, b.plan
-    router = b.weight("router", tokens, mlp.experts, hidden, module="router")
+    choices = mlp.experts + mlp.identity_experts
+    router = b.weight("router", tokens, choices, hidden, module="router")
     scored = b.add(router, "router", source)
     chosen = b.add(
-        Softmax(f"{b.prefix}router_softmax", tokens, mlp.experts, b.vector), "router", scored
+        Softmax(f"{b.prefix}router_softmax", tokens, choices, b.vector), "router", scored
     )
     travels = plan.stage_chips > plan.tp
     rows: list[str | None] = [source]
@@ -93,7 +94,7 @@ def _add_experts(b: Builder, mlp: Experts, source: str | None) -> tuple[str, boo
 def _add_routed(b: Builder, mlp: Experts, *after: str | None) -> str:
     """The products of all experts of this chip, and the weighted sum of their results."""
     plan, width = b.plan, mlp.latent or b.model.hidden
-    loads = rank_loads(mlp.experts, mlp.top_k, b.everywhere, plan.ep, b.load)
+    loads = rank_loads(mlp.experts, mlp.working, b.everywhere, plan.ep, b.load)
     inner = mlp.intermediate // plan.expert_tp
     name = "experts_gate_up" if mlp.gated else "experts_up"
     up = _grouped(b, name, loads, inner * (2 if mlp.gated else 1), width)
@@ -122,7 +123,7 @@ def _travelling(b: Builder, mlp: Experts) -> tuple[float, float]:
     plan, width = b.plan, mlp.latent or b.model.hidden
     rank = plan.tp  # chips that have the same tokens
     tokens = b.size(b.tokens * width)
-    copies = expert_copies(mlp.experts, mlp.top_k, plan.ep)
+    copies = expert_copies(mlp.experts, mlp.top_k, plan.ep, mlp.identity_experts)
     if plan.expert_tp > rank:  # each sends its part; those that share an expert gather them
         return tokens * copies * plan.expert_tp / rank, tokens * copies / rank
     return 0.0, tokens * copies * plan.expert_tp / rank

@@ -8,7 +8,7 @@ from typing import ClassVar
 from chipsim.ops.base import Kind, Operator
 from chipsim.ops.checks import whole
 from chipsim.ops.formats import get_format
-from chipsim.ops.pairs import attention_pairs
+from chipsim.ops.pairs import attention_pairs, strided_pairs
 
 SCORE_BYTES = 4.0
 """Scores of the indexer leave it in fp32 (DeepSeek's DeepGEMM `fp8_mqa_logits`)."""
@@ -25,8 +25,14 @@ class LatentAttention(Operator):
     ----------
     batch : int
         Sequences.
+    rotary : int
+        Elements of a row that only the scores use (0: the whole row is key and value).
     top_k : int
         Rows that a query reads (0: all that it sees).
+    window : int
+        Tokens that a query sees, itself included (0: all before it).
+    stride : int
+        Tokens that one row stands for; a query sees the rows whose tokens are all past.
     rotary_format : str
         Format of the rotary part (empty: as the latent).
     accumulate : str
@@ -45,13 +51,15 @@ class LatentAttention(Operator):
     kv_format: str = "fp16"
     rotary_format: str = ""
     accumulate: str = "fp32"
+    window: int = 0
+    stride: int = 1
     _sizes: ClassVar[tuple[str, ...]] = (
         "batch",
         "heads",
         "latent",
-        "rotary",
         "query",
         "context",
+        "stride",
     )
     _formats: ClassVar[tuple[str, ...]] = (
         "q_format",
@@ -64,7 +72,9 @@ class LatentAttention(Operator):
         if not self.rotary_format:
             object.__setattr__(self, "rotary_format", self.kv_format)
         Operator.__post_init__(self)
-        object.__setattr__(self, "top_k", whole(self._label(), "top_k", self.top_k, least=0))
+        for field in ("rotary", "top_k", "window"):
+            value = whole(self._label(), field, getattr(self, field), least=0)
+            object.__setattr__(self, field, value)
         if self.query > self.context:
             self._refuse("query", self.query, f"at most the context {self.context}")
 
@@ -76,12 +86,17 @@ class LatentAttention(Operator):
     @property
     def pairs(self) -> int:
         """Pairs of a query and a row that it reads, of one sequence and head."""
-        return attention_pairs(self.query, self.context, window=self.top_k)
+        if self.stride > 1:
+            return strided_pairs(self.query, self.context, self.stride, self.top_k)
+        return attention_pairs(self.query, self.context, window=self.window or self.top_k)
 
     @property
     def keys(self) -> int:
         """Rows of one sequence that are read at least: each query may pick others."""
-        return min(self.context, self.query * self.top_k) if self.top_k else self.context
+        if self.window:
+            return min(self.context, self.window + self.query - 1)
+        rows = self.context // self.stride
+        return min(rows, self.query * self.top_k) if self.top_k else rows
 
     @property
     def row_bytes(self) -> float:
@@ -125,7 +140,16 @@ class Indexer(Operator):
     q_format: str = "fp16"
     key_format: str = "fp16"
     accumulate: str = "fp32"
-    _sizes: ClassVar[tuple[str, ...]] = ("batch", "heads", "head_dim", "query", "context")
+    stride: int = 1
+    """Tokens that one key stands for."""
+    _sizes: ClassVar[tuple[str, ...]] = (
+        "batch",
+        "heads",
+        "head_dim",
+        "query",
+        "context",
+        "stride",
+    )
     _formats: ClassVar[tuple[str, ...]] = ("q_format", "key_format", "accumulate")
 
     def __post_init__(self) -> None:
@@ -140,8 +164,15 @@ class Indexer(Operator):
 
     @property
     def pairs(self) -> int:
-        """Pairs of a query and a token that it sees, of one sequence."""
+        """Pairs of a query and a key that it sees, of one sequence."""
+        if self.stride > 1:
+            return strided_pairs(self.query, self.context, self.stride)
         return attention_pairs(self.query, self.context)
+
+    @property
+    def keys(self) -> int:
+        """Keys of one sequence."""
+        return self.context // self.stride
 
     @property
     def flops(self) -> float:
@@ -157,5 +188,5 @@ class Indexer(Operator):
     def bytes(self) -> float:
         """Queries and all keys once in, the scores once out."""
         q = self.query * self.heads * self.head_dim * get_format(self.q_format).bytes
-        keys = self.context * self.head_dim * get_format(self.key_format).bytes
+        keys = self.keys * self.head_dim * get_format(self.key_format).bytes
         return self.batch * (q + keys) + self.stores

@@ -8,7 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from chipsim.ops.parts import DensePart, GroupedPart, LatentPart, MoePart
+from chipsim.ops.parts import (
+    CompressedPart,
+    ConvPart,
+    DensePart,
+    GroupedPart,
+    LatentPart,
+    MoePart,
+    ScanPart,
+)
 from chipsim.spec import FieldError
 
 if TYPE_CHECKING:
@@ -25,6 +33,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Linear:
+    """A recurrent mixer; fields as `chipsim.ops.parts.LinearPart`."""
+
+    rule: Literal["ssm", "delta", "kda", "decay"]
+    heads: int
+    key_heads: int
+    key_dim: int
+    value_dim: int
+    conv: int
+    conv_bias: bool
+    chunk: int
+    state_format: str
+    norm: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Grouped:
     """Softmax attention; fields as `chipsim.ops.parts.GroupedPart` (0: no window)."""
 
@@ -38,6 +62,7 @@ class Grouped:
     output_gate: bool = False
     keys_are_values: bool = False
     shares_cache: bool = False
+    beside: Linear | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +84,55 @@ class Latent:
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
-    """A recurrent mixer; fields as `chipsim.ops.parts.LinearPart`."""
+class Scan:
+    """A selective scan; fields as `chipsim.ops.parts.ScanPart`."""
 
-    rule: Literal["ssm", "delta", "kda", "decay"]
-    heads: int
-    key_heads: int
-    key_dim: int
-    value_dim: int
+    channels: int
+    state: int
+    rank: int
     conv: int
     conv_bias: bool
-    chunk: int
+    inner_norms: bool
     state_format: str
+
+    @property
+    def heads(self) -> int:
+        """What tensor parallelism splits: its channels."""
+        return self.channels
+
+
+@dataclass(frozen=True, slots=True)
+class ShortConv:
+    """A gated short convolution; fields as `chipsim.ops.parts.ConvPart`."""
+
+    channels: int
+    conv: int
+
+    @property
+    def heads(self) -> int:
+        """What tensor parallelism splits: its channels."""
+        return self.channels
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """Attention over compressed rows; fields as `chipsim.ops.parts.CompressedPart`."""
+
+    heads: int
+    head_dim: int
+    rotary_dim: int
+    q_lora_rank: int
+    window: int
+    ratio: int
+    overlaps: bool
+    indexer: IndexerPart | None
+    output_groups: int
+    output_rank: int
+
+    @property
+    def series(self) -> int:
+        """Projections of a token that go into compressed rows."""
+        return 2 if self.overlaps else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +157,20 @@ class Experts:
     shared_gate: bool = False
     router_bias: bool = False
     latent: int | None = None
+    identity_experts: int = 0
+
+    @property
+    def working(self) -> float:
+        """Experts of a token that do work, expected: identity experts take their share.
+
+        Whole wherever all do.
+        """
+        if not self.identity_experts:
+            return self.top_k
+        return self.top_k * self.experts / (self.experts + self.identity_experts)
 
 
-Mixer: TypeAlias = Grouped | Latent | Linear
+Mixer: TypeAlias = Grouped | Latent | Compressed | Linear | Scan | ShortConv
 Mlp: TypeAlias = Dense | Experts
 
 
@@ -155,6 +228,12 @@ def _mixer(model: ModelSpec, part: AttentionPart | None, where: str) -> Mixer:
             part.v_head_dim,
             part.indexer,
         )
+    if isinstance(part, CompressedPart):
+        return _compressed(model, part, where)
+    if isinstance(part, ScanPart):
+        return Scan(**part.model_dump(exclude={"kind"}))
+    if isinstance(part, ConvPart):
+        return ShortConv(part.channels, part.conv)
     return _linear(part, where)
 
 
@@ -177,7 +256,26 @@ def _grouped(model: ModelSpec, part: GroupedPart, where: str) -> Grouped:
         part.output_gate,
         part.keys_are_values,
         part.shares_cache,
+        None if part.beside is None else _linear(part.beside, f"{where}beside."),
     )
+
+
+def _compressed(model: ModelSpec, part: CompressedPart, where: str) -> Compressed:
+    fields = part.model_dump(exclude={"kind", "indexer"})
+    fields["heads"] = heads = part.heads or model.heads
+    fields["head_dim"] = width = part.head_dim or model.head_dim
+    if heads % part.output_groups:
+        allowed = f"a divisor of the {heads} heads"
+        raise FieldError(f"{where}output_groups", part.output_groups, allowed)
+    if part.rotary_dim > width:
+        raise FieldError(f"{where}rotary_dim", part.rotary_dim, f"at most {width}")
+    widths = [width, *([] if part.indexer is None else [part.indexer.head_dim])]
+    if part.ratio and any(each % part.ratio for each in widths):
+        allowed = f"a divisor of the width of a row: {', '.join(map(str, widths))}"
+        raise FieldError(f"{where}ratio", part.ratio, allowed)
+    if part.indexer is not None and not part.ratio:
+        raise FieldError(f"{where}indexer", "given", "null, where no row is compressed")
+    return Compressed(indexer=part.indexer, **fields)
 
 
 def _linear(part: LinearPart, where: str) -> Linear:
@@ -194,6 +292,7 @@ def _linear(part: LinearPart, where: str) -> Linear:
         part.conv_bias,
         part.chunk,
         part.state_format,
+        part.norm,
     )
 
 
@@ -215,5 +314,6 @@ def _mlp(model: ModelSpec, part: MlpPart | None, where: str) -> Mlp:
             part.shared_gate,
             part.router_bias,
             part.latent,
+            part.identity_experts,
         )
     return Dense(part.intermediate or model.intermediate, gated, activation)

@@ -106,12 +106,14 @@ def distinct_experts(experts: int, top_k: int, tokens: int) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def rank_loads(
-    experts: int, top_k: int, tokens: int, ranks: int = 1, load: ExpertLoad = UNIFORM
+    experts: int, top_k: float, tokens: int, ranks: int = 1, load: ExpertLoad = UNIFORM
 ) -> tuple[RankLoad, ...]:
     """Loads of the ranks that may be the slowest: none of the rest has more of anything.
 
     Parameters
     ----------
+    top_k : float
+        Experts of a token that do work; an expected number where some pass it on.
     tokens : int
         All tokens of the step over which the experts are shared: those of every
         data-parallel rank together.
@@ -150,7 +152,7 @@ def _touched(probability: float, tokens: int) -> float:
     return -math.expm1(tokens * math.log1p(-probability))
 
 
-def _probabilities(load: ExpertLoad, experts: int, top_k: int) -> list[float]:
+def _probabilities(load: ExpertLoad, experts: int, top_k: float) -> list[float]:
     """How likely a token picks each expert: in proportion, none above 1, ``top_k`` in all."""
     if load.kind == "zipf":
         wanted = [(rank + 1.0) ** -load.exponent for rank in range(experts)]

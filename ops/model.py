@@ -21,10 +21,11 @@ from chipsim.ops.parts import (
     Layers,
     MlpPart,
     MoePart,
+    PerLayerPart,
     PhasePrecision,
     Run,
 )
-from chipsim.spec import Spec
+from chipsim.spec import FieldError, Spec
 
 if TYPE_CHECKING:
     from chipsim.ops.precision import Precision
@@ -92,6 +93,11 @@ class ModelSpec(Spec):
     """Whether they hold the LM head (not as the authors of GLM and MiniMax count)."""
     embedding_norm: bool = False
     """A norm right after the embedding (BLOOM)."""
+    per_layer: PerLayerPart | None = None
+    """Inputs from a table of their own to every layer; null: none."""
+    streams: Annotated[int, Field(ge=2, le=64, strict=True)] | None = None
+    """Residual streams side by side, mixed by every block (DeepSeek-V4's hyper-connections);
+    null: one."""
     precision: PhasePrecision = PhasePrecision()
     """Formats by phase, where the user names none."""
     encoder: EncoderPart | None = None
@@ -171,6 +177,9 @@ class ModelSpec(Spec):
     def _hangs_together(self) -> Self:
         for kind in self.layer_kinds or (None,):
             fill_layer(self, kind)
+        if self.streams is not None and (self.parallel_norms or self.norm_position != "pre"):
+            allowed = "null, where blocks stand side by side or norms after them"
+            raise FieldError("streams", self.streams, allowed)
         return self
 
     @functools.cached_property

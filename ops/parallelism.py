@@ -7,13 +7,22 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from chipsim.errors import InfeasibleError
-from chipsim.ops.layers import Dense, Experts, Grouped, Latent, Linear
+from chipsim.ops.layers import (
+    Compressed,
+    Dense,
+    Experts,
+    Grouped,
+    Latent,
+    Linear,
+    Scan,
+    ShortConv,
+)
 from chipsim.ops.plan import Parallelism
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from chipsim.ops.layers import Layer
+    from chipsim.ops.layers import Layer, Mixer
     from chipsim.ops.model import ModelSpec
 
 __all__ = [
@@ -107,11 +116,20 @@ def _splits(layer: Layer, tp: int) -> bool:
         return False
     if isinstance(mixer, Grouped) and mixer.kv_heads % tp and tp % mixer.kv_heads:
         return False
-    if isinstance(mixer, Linear) and mixer.key_heads % tp and tp % mixer.key_heads:
+    if isinstance(mixer, Compressed) and mixer.output_groups % tp:
+        return False
+    beside = mixer.beside if isinstance(mixer, Grouped) else mixer
+    if isinstance(beside, Linear) and not _splits_states(beside, tp):
         return False
     if isinstance(mlp, Dense):
         return mlp.intermediate % tp == 0
     return not isinstance(mlp, Experts) or mlp.shared_intermediate % tp == 0
+
+
+def _splits_states(mixer: Linear, tp: int) -> bool:
+    """Whether states divide, and the heads of their keys or their copies."""
+    keys = mixer.key_heads
+    return mixer.heads % tp == 0 and (keys % tp == 0 or tp % keys == 0)
 
 
 def _sizes(model: ModelSpec) -> str:
@@ -120,14 +138,24 @@ def _sizes(model: ModelSpec) -> str:
     for group in model.groups:
         mixer, mlp = group.layer.mixer, group.layer.mlp
         if mixer is not None:
-            found[f"{mixer.heads} {'states' if isinstance(mixer, Linear) else 'heads'}"] = None
+            found[f"{mixer.heads} {_split_word(mixer)}"] = None
+        if isinstance(mixer, Compressed):
+            found[f"{mixer.output_groups} groups of outputs"] = None
         if isinstance(mixer, Grouped):
             found[f"{mixer.kv_heads} KV heads"] = None
+            if mixer.beside is not None:
+                found[f"{mixer.beside.heads} states"] = None
         if isinstance(mlp, Dense):
             found[f"intermediate {mlp.intermediate}"] = None
         elif isinstance(mlp, Experts) and mlp.shared_intermediate:
             found[f"shared {mlp.shared_intermediate}"] = None
     return ", ".join(found)
+
+
+def _split_word(mixer: Mixer) -> str:
+    if isinstance(mixer, Linear):
+        return "states"
+    return "channels" if isinstance(mixer, Scan | ShortConv) else "heads"
 
 
 def _expert_sizes(model: ModelSpec, chips: int) -> str:
@@ -184,6 +212,8 @@ def valid_plans(
 
 def cache_copies(model: ModelSpec, tp: int) -> int:
     """Chips of a tp group that hold the same cached rows, in the layer with the fewest."""
+    if any(isinstance(group.layer.mixer, Compressed) for group in model.groups):
+        return 1  # a row stands for tokens of several chips: not split by tokens
     copies = [
         tp if isinstance(mixer, Latent) else max(1, tp // mixer.kv_heads)
         for mixer in (group.layer.mixer for group in model.groups)

@@ -13,7 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from chipsim.ops.layers import Dense, Grouped, Latent, Layer, Linear
+from chipsim.ops.compressed import (
+    compressed_parameters,
+    picking_parameters,
+    stream_head_parameters,
+    stream_parameters,
+)
+from chipsim.ops.layers import Compressed, Dense, Grouped, Latent, Layer
+from chipsim.ops.recurrent_parameters import recurrent_parameters
 
 if TYPE_CHECKING:
     from chipsim.ops.layers import Experts
@@ -78,23 +85,33 @@ def module_parameters(
     table = vocabulary_rows(model, shares.tp) * model.hidden
     if embedding:
         counts["embedding"] += table + position_parameters(model)
+        counts["embedding"] += per_layer_table(model, shares.tp)
+        if model.per_layer is not None:
+            counts["mlp"] += model.hidden * model.layers * model.per_layer.width
+            counts["norm"] += model.per_layer.width
         counts["norm"] += norm_parameters(model) if model.embedding_norm else 0
     if head:
         counts["head"] += vocabulary_rows(model, shares.tp) if model.head_bias else 0
         # A tied head is the same table, unless the embedding is on another stage.
         counts["head"] += 0 if model.tied_embeddings and embedding else table
         counts["norm"] += norm_parameters(model)
+        counts["norm"] += stream_head_parameters(model.hidden, model.streams)
     return counts
 
 
 def active_parameters(model: ModelSpec) -> int:
-    """Parameters that one token passes: of the routed experts only its ``top_k``."""
+    """Parameters that one token passes: of the routed experts only its ``top_k``.
+
+    Identity experts among those count as none: the expected number. Tables of inputs to
+    every layer are left out, as their authors count (Gemma's "effective" parameters).
+    """
     total = model.parameters
     for layer, number in _counted(model):
         experts = layer.mlp
         if experts is not None and not isinstance(experts, Dense):
-            idle = experts.experts - experts.top_k
-            total -= number * idle * expert_parameters(model, experts)
+            idle = experts.experts - experts.working
+            total -= round(number * idle * expert_parameters(model, experts))
+    total -= per_layer_table(model)
     return total - _uncounted_tables(model) * model.vocabulary * model.hidden
 
 
@@ -121,19 +138,26 @@ def layer_modules(model: ModelSpec, layer: Layer, shares: Shares = WHOLE) -> Cou
         counts["attention"] = attention_parameters(model, layer, shares.tp)
     if isinstance(layer.mixer, Latent):
         counts["indexer"] = indexer_parameters(model, layer.mixer)
+    elif isinstance(layer.mixer, Compressed):
+        counts["indexer"] = picking_parameters(model.hidden, layer.mixer)
     if isinstance(layer.mlp, Dense):
         counts["mlp"] = mlp_parameters(model, layer.mlp, shares.tp)
     elif layer.mlp is not None:
         counts.update(moe_parameters(model, layer.mlp, shares))
+    if model.per_layer is not None:
+        counts["mlp"] += 2 * model.hidden * model.per_layer.width
+    blocks = (layer.mixer is not None) + (layer.mlp is not None)
+    counts["norm"] += blocks * stream_parameters(model.hidden, model.streams)
     return counts
 
 
 def layer_norms(model: ModelSpec, layer: Layer) -> int:
     """Norms over the hidden size in a layer."""
     blocks = (layer.mixer is not None) + (layer.mlp is not None)
+    beside = 0 if model.per_layer is None else 1
     if model.parallel_norms and blocks == 2:
-        return model.parallel_norms
-    return blocks * (2 if model.norm_position == "sandwich" else 1)
+        return model.parallel_norms + beside
+    return blocks * (2 if model.norm_position == "sandwich" else 1) + beside
 
 
 def attention_parameters(model: ModelSpec, layer: Layer, tp: int = 1) -> int:
@@ -143,13 +167,17 @@ def attention_parameters(model: ModelSpec, layer: Layer, tp: int = 1) -> int:
         return _grouped_parameters(model, mixer, tp)
     if isinstance(mixer, Latent):
         return _latent_parameters(model, mixer, tp)
-    return 0 if mixer is None else _linear_parameters(model, mixer, tp)
+    if isinstance(mixer, Compressed):
+        return compressed_parameters(model.hidden, mixer, tp)
+    return 0 if mixer is None else recurrent_parameters(model.hidden, mixer, tp)
 
 
 def _grouped_parameters(model: ModelSpec, mixer: Grouped, tp: int) -> int:
     heads, kv_heads = mixer.heads // tp, kv_heads_per_chip(mixer, tp)
     qkv, output = qkv_width(mixer, tp), heads * mixer.value_dim
     count = model.hidden * (qkv + output)
+    if mixer.beside is not None:
+        count += recurrent_parameters(model.hidden, mixer.beside, tp)
     if model.has_bias("qkv"):
         count += qkv
     if model.has_bias("output"):
@@ -202,37 +230,6 @@ def indexer_parameters(model: ModelSpec, mixer: Latent) -> int:
     return queries + model.hidden * (indexer.head_dim + indexer.heads) + 2 * indexer.head_dim
 
 
-def linear_widths(mixer: Linear, tp: int = 1) -> tuple[int, int, int]:
-    """Channels of a chip that are convolved, those of values, and columns of the input.
-
-    By the published modules of each rule. Beside q, k, v (B, C, x): ``ssm`` projects z and
-    dt; ``decay`` a gate; ``delta`` z and two numbers per head; ``kda`` one per head, its
-    gates going through a low rank.
-    """
-    heads, keys = mixer.heads // tp, max(1, mixer.key_heads // tp) * mixer.key_dim
-    values = heads * mixer.value_dim
-    convolved = 2 * keys + values
-    beside = {"ssm": values + heads, "decay": values, "delta": values + 2 * heads, "kda": heads}
-    return convolved, values, convolved + beside[mixer.rule]
-
-
-def _linear_parameters(model: ModelSpec, mixer: Linear, tp: int) -> int:
-    """By the published modules of each rule (Mamba-2, gated delta net, KDA, lightning)."""
-    heads = mixer.heads // tp
-    convolved, values, inputs = linear_widths(mixer, tp)
-    count = model.hidden * (inputs + values) + convolved * (mixer.conv + mixer.conv_bias)
-    if mixer.rule == "ssm":  # A, D and the bias of dt; a norm of all heads
-        return count + 3 * heads + values
-    if mixer.rule == "decay":  # a norm of all heads
-        return count + values
-    if mixer.rule == "delta":  # A and the bias of dt; a norm of one head
-        return count + 2 * heads + mixer.value_dim
-    # Decay and gate through a rank of one head; A, the bias of dt; a norm of one head.
-    keys = (convolved - values) // 2
-    low_rank = 2 * model.hidden * mixer.value_dim + mixer.value_dim * (keys + values)
-    return count + low_rank + heads + keys + mixer.value_dim
-
-
 def mlp_parameters(model: ModelSpec, mlp: Dense, tp: int = 1) -> int:
     """Up, gate (where gated) and down projections with their biases."""
     return _projections(model, model.hidden, mlp.intermediate // tp, mlp.gated)
@@ -240,7 +237,8 @@ def mlp_parameters(model: ModelSpec, mlp: Dense, tp: int = 1) -> int:
 
 def moe_parameters(model: ModelSpec, mlp: Experts, shares: Shares = WHOLE) -> dict[Module, int]:
     """Router, shared and routed experts of one layer on one chip."""
-    router = model.hidden * mlp.experts + (mlp.experts if mlp.router_bias else 0)
+    choices = mlp.experts + mlp.identity_experts
+    router = choices * (model.hidden + (1 if mlp.router_bias else 0))
     shared = 0
     if mlp.shared_intermediate:
         inner = mlp.shared_intermediate // shares.tp
@@ -277,6 +275,14 @@ def position_parameters(model: ModelSpec) -> int:
     if model.position != "learned" or model.max_positions is None:
         return 0
     return (model.max_positions + model.position_offset) * model.hidden
+
+
+def per_layer_table(model: ModelSpec, tp: int = 1) -> int:
+    """Parameters of the table of inputs to every layer on one of ``tp`` chips (0: none)."""
+    part = model.per_layer
+    if part is None:
+        return 0
+    return -(-part.vocabulary // tp) * model.layers * part.width
 
 
 def vocabulary_rows(model: ModelSpec, tp: int = 1) -> int:

@@ -20,6 +20,61 @@ Function = Literal["gelu", "relu", "relu2", "silu"]
 PhaseName = Literal["prefill", "decode"]
 
 
+class LinearPart(Spec):
+    """A mixer with a recurrent state of ``heads`` matrices key_dim x value_dim.
+
+    ``ssm``: Mamba-2 (keys are its B and C, shared by groups of heads); ``delta``: gated
+    delta net; ``kda``: the same with a decay per key channel (Kimi); ``decay``: fixed
+    decay per head (lightning attention).
+    """
+
+    kind: Literal["linear"]
+    rule: Literal["ssm", "delta", "kda", "decay"]
+    heads: Count
+    """Value heads, each with its state."""
+    key_heads: Count | None = None
+    """Heads (groups) that keys and queries have; null: as ``heads``."""
+    key_dim: Count
+    value_dim: Count
+    conv: Annotated[int, Field(ge=0, le=1024, strict=True)] = 0
+    """Taps of the causal convolution before the recurrence (0: none)."""
+    conv_bias: StrictBool = False
+    chunk: Count = 64
+    """Tokens that a prefill kernel takes at a time."""
+    state_format: str = "fp32"
+    """Format of the state between steps."""
+    norm: StrictBool = True
+    """A gated norm of the output; without it the gate alone (Falcon-H1)."""
+
+
+class ScanPart(Spec):
+    """A selective scan (Mamba-1): every channel has a state, and decays of its own."""
+
+    kind: Literal["scan"]
+    channels: Count
+    """Width of the expanded input."""
+    state: Count
+    """Elements of the state of one channel."""
+    rank: Count
+    """Rank through which the step size of every channel is projected."""
+    conv: Annotated[int, Field(ge=0, le=1024, strict=True)] = 4
+    """Taps of the causal convolution before the scan (0: none)."""
+    conv_bias: StrictBool = True
+    inner_norms: StrictBool = False
+    """Norms with weights of the step size's rank, of B and of C (Jamba)."""
+    state_format: str = "fp32"
+    """Format of the state between steps."""
+
+
+class ConvPart(Spec):
+    """A gated short convolution (LFM2): no state but the last inputs of its taps."""
+
+    kind: Literal["conv"]
+    channels: Count
+    conv: Annotated[int, Field(ge=1, le=1024, strict=True)]
+    """Taps of the causal convolution."""
+
+
 class GroupedPart(Spec):
     """Softmax attention with key and value heads that query heads share (MHA, GQA, MQA)."""
 
@@ -43,6 +98,8 @@ class GroupedPart(Spec):
     """One projection gives both keys and values (Gemma 4); both are cached."""
     shares_cache: StrictBool = False
     """Reads keys and values that an earlier layer cached: no projection, no row of its own."""
+    beside: LinearPart | None = None
+    """A recurrent mixer of the same normed input, its output added (Falcon-H1)."""
 
 
 class IndexerPart(Spec):
@@ -69,29 +126,30 @@ class LatentPart(Spec):
     """Null: dense attention."""
 
 
-class LinearPart(Spec):
-    """A mixer with a recurrent state of ``heads`` matrices key_dim x value_dim.
+class CompressedPart(Spec):
+    """One row per token, key and value of all heads at once, kept within a window; before
+    it one row for every ``ratio`` tokens (DeepSeek-V4).
 
-    ``ssm``: Mamba-2 (keys are its B and C, shared by groups of heads); ``delta``: gated
-    delta net; ``kda``: the same with a decay per key channel (Kimi); ``decay``: fixed
-    decay per head (lightning attention).
+    Queries come through a latent, outputs leave through groups of heads of a low rank.
     """
 
-    kind: Literal["linear"]
-    rule: Literal["ssm", "delta", "kda", "decay"]
-    heads: Count
-    """Value heads, each with its state."""
-    key_heads: Count | None = None
-    """Heads (groups) that keys and queries have; null: as ``heads``."""
-    key_dim: Count
-    value_dim: Count
-    conv: Annotated[int, Field(ge=0, le=1024, strict=True)] = 0
-    """Taps of the causal convolution before the recurrence (0: none)."""
-    conv_bias: StrictBool = False
-    chunk: Count = 64
-    """Tokens that a prefill kernel takes at a time."""
-    state_format: str = "fp32"
-    """Format of the state between steps."""
+    kind: Literal["compressed"]
+    heads: Count | None = None
+    head_dim: Count | None = None
+    """Width of a query head and of a row."""
+    rotary_dim: Count
+    """Elements of a row that rotary positions turn."""
+    q_lora_rank: Count
+    window: Count
+    ratio: Annotated[int, Field(ge=0, le=10**6, strict=True)] = 0
+    """Tokens that one row before the window stands for (0: there are none)."""
+    overlaps: StrictBool = False
+    """A row is made of its own tokens and of those before: two projections of each."""
+    indexer: IndexerPart | None = None
+    """Picks the rows that a query reads; its keys are compressed alike. Null: all."""
+    output_groups: Count
+    output_rank: Count
+    """Width that each group of heads is projected to."""
 
 
 class DensePart(Spec):
@@ -121,6 +179,8 @@ class MoePart(Spec):
     """One bias per expert in the router, learned or set for balance."""
     latent: Count | None = None
     """Routed experts work on a projection of this width (Nemotron 3 Super)."""
+    identity_experts: Annotated[int, Field(ge=0, le=10**9, strict=True)] = 0
+    """Choices of the router beside the experts that pass a token on as it is (LongCat)."""
 
 
 def _kind(default: str) -> Discriminator:
@@ -132,14 +192,18 @@ def _kind(default: str) -> Discriminator:
     return Discriminator(
         read,
         custom_error_type="kind",
-        custom_error_message="kind: gqa, mla or linear of an attention, dense or moe of an MLP",
+        custom_error_message="kind: gqa, mla, compressed, linear, scan or conv of an "
+        "attention, dense or moe of an MLP",
     )
 
 
 AttentionPart: TypeAlias = Annotated[
     Annotated[GroupedPart, Tag("<gqa>")]
     | Annotated[LatentPart, Tag("<mla>")]
-    | Annotated[LinearPart, Tag("<linear>")],
+    | Annotated[LinearPart, Tag("<linear>")]
+    | Annotated[ScanPart, Tag("<scan>")]
+    | Annotated[ConvPart, Tag("<conv>")]
+    | Annotated[CompressedPart, Tag("<compressed>")],
     _kind("gqa"),
 ]
 """Attention of any kind; ``gqa`` unless it says so."""
@@ -148,6 +212,19 @@ MlpPart: TypeAlias = Annotated[
     Annotated[DensePart, Tag("<dense>")] | Annotated[MoePart, Tag("<moe>")], _kind("dense")
 ]
 """MLP of any kind; ``dense`` unless it says so."""
+
+
+class PerLayerPart(Spec):
+    """Inputs that every token brings to every layer from a table of its own (Gemma 4).
+
+    A row of ``width`` for each layer, plus a projection of the embedding to all of them;
+    a layer ends with a gate down to ``width``, the product with its row, a projection up,
+    a norm and a residual.
+    """
+
+    width: Count
+    vocabulary: Count
+    """Rows of the table."""
 
 
 class LayerKind(Spec):

@@ -13,6 +13,7 @@ STEP_FLOPS = {
     "ssm": 5,
     "delta": 7,  # the old value of the key is read first: 2 more
     "kda": 7,
+    "scan": 7,  # as ssm, and the decay of every element: step size by A, its exponential
 }
 """FLOP per element of a state and token, one token at a time."""
 
@@ -29,7 +30,11 @@ class Recurrence(Operator):
     key_heads : int
         Heads of keys and queries: a divisor of ``heads``.
     rule : str
-        ``ssm``, ``delta``, ``kda`` or ``decay``, as `chipsim.ops.parts.LinearPart`.
+        ``ssm``, ``delta``, ``kda`` or ``decay``, as `chipsim.ops.parts.LinearPart`;
+        ``scan``: Mamba-1, a head per channel, with ``chunk`` 1.
+    chunk : int
+        1: token by token in prefill too (where every element of a state decays by its
+        own number, no product of matrices forms a chunk).
     """
 
     name: str
@@ -40,7 +45,7 @@ class Recurrence(Operator):
     value_dim: int
     query: int = 1
     chunk: int = 64
-    rule: Literal["ssm", "delta", "kda", "decay"] = "ssm"
+    rule: Literal["ssm", "delta", "kda", "decay", "scan"] = "ssm"
     format: str = "fp16"
     state_format: str = "fp32"
     _sizes: ClassVar[tuple[str, ...]] = (
@@ -91,7 +96,7 @@ class Recurrence(Operator):
         """
         tokens = self.batch * self.query
         steps = float(STEP_FLOPS[self.rule]) * tokens * self.state
-        if self.query == 1:
+        if 1 in (self.query, self.chunk):
             return steps
         return min(steps, self.chunked_flops)
 
@@ -106,7 +111,12 @@ class Recurrence(Operator):
 
     @property
     def bytes(self) -> float:
-        """Queries, keys and values once in, results once out, states once in and out."""
+        """Queries, keys and values once in, results once out, states once in and out.
+
+        A scan reads a step size for every channel beside.
+        """
         per_token = 2 * self.key_heads * self.key_dim + 2 * self.heads * self.value_dim
+        if self.rule == "scan":
+            per_token += self.heads
         rows = self.query * per_token * get_format(self.format).bytes
         return self.batch * (rows + 2 * self.state * get_format(self.state_format).bytes)

@@ -207,7 +207,10 @@ class Quantise(Operator):
 
 @dataclass(frozen=True, slots=True)
 class Elementwise(Operator):
-    """Residual adds, rotary, copies, lookups: a few reads and writes per element."""
+    """Residual adds, rotary, copies, lookups: a few reads and writes per element.
+
+    ``scattered``: rows come from, or go to, places all over a tensor, as tokens to experts.
+    """
 
     name: str
     elements: int
@@ -215,6 +218,7 @@ class Elementwise(Operator):
     reads: int = 1
     writes: int = 1
     flops_per_element: int = 0
+    scattered: bool = False
     _sizes: ClassVar[tuple[str, ...]] = ("elements",)
 
     def __post_init__(self) -> None:

@@ -57,7 +57,9 @@ def test_import_loads_nothing_heavy() -> None:
     assert heavy_after("import chipsim") == ""
 
 
-@pytest.mark.parametrize("arguments", ["--help", "cuts --help", "estimate --help"])
+@pytest.mark.parametrize(
+    "arguments", ["--help", "cuts --help", "estimate --help", "workload --help"]
+)
 def test_help_loads_nothing_heavy(arguments: str) -> None:
     code = f"""
 import contextlib, sys

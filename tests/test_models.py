@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -182,6 +182,57 @@ def test_formats_of_a_phase_are_the_models_own_unless_given() -> None:
     assert PhaseModel(H200, small()).precision_of(Phase.decode(1, 8)).weights == "fp16"
 
 
+def test_a_scan_has_no_chunks() -> None:
+    scan = Recurrence("r", 2, 4096, 1, 16, 1, 1000, 1, "scan")
+    assert not H200.estimate(scan).mapping["chunked"]
+    longer = Recurrence("r", 2, 4096, 1, 16, 1, 2000, 1, "scan")
+    core = [H200.estimate(op).parts["core"] for op in (scan, longer)]
+    assert core[1] == pytest.approx(2 * core[0])
+
+
+@pytest.mark.parametrize("ratio", [4, 128])
+def test_rows_that_stand_for_many_tokens_are_read_as_such(ratio: int) -> None:
+    """In decode, compressed rows cost what as many latent rows do."""
+    many = LatentAttention("a", 16, 64, 512, 0, 1, 32_768, stride=ratio)
+    few = LatentAttention("a", 16, 64, 512, 0, 1, 32_768 // ratio)
+    first, second = H200.estimate(many), H200.estimate(few)
+    assert (first.latency_s, first.memory_bytes) == (second.latency_s, second.memory_bytes)
+    assert first.flops == second.flops
+
+
+COMPRESSED = {
+    "kind": "compressed", "heads": 64, "head_dim": 512, "rotary_dim": 64, "q_lora_rank": 64,
+    "window": 128, "ratio": 128, "output_groups": 8, "output_rank": 64,
+}  # fmt: skip
+PICKING = {
+    "ratio": 4,
+    "overlaps": True,
+    "indexer": {"heads": 64, "head_dim": 128, "top_k": 512},
+}
+
+
+@pytest.mark.parametrize("more", [{}, PICKING])
+def test_a_longer_context_of_compressed_rows_is_never_faster(more: dict[str, Any]) -> None:
+    spec = small(heads=64, attention=COMPRESSED | more)
+    model = PhaseModel("h200-sxm", spec, check_memory=False)
+    contexts = (1, 3, 4, 127, 128, 129, 500, 2047, 2048, 2049, 9000, 60_000)
+    decode = [model.estimate(Phase.decode(16, context)).latency_s for context in contexts]
+    assert decode == sorted(decode)
+    prefill = [model.estimate(Phase.prefill(1, 64, p)).latency_s for p in (0, *contexts)]
+    assert prefill == sorted(prefill)
+    prompts = [model.estimate(Phase.prefill(1, prompt)).latency_s for prompt in contexts]
+    assert prompts == sorted(prompts)
+
+
+def test_chunks_of_compressed_attention_have_as_many_scores_as_the_whole() -> None:
+    model = PhaseModel("h200-sxm", small(heads=64, attention=COMPRESSED | PICKING))
+    whole = model.estimate(Phase.prefill(1, 5000))
+    parts = [model.estimate(phase) for phase in Phase.chunks(1, 5000, 700)]
+    for name in ("attention", "window_attention", "index_scores"):
+        scores = [row(step, name).estimate.flops for step in parts]
+        assert sum(scores) == row(whole, name).estimate.flops
+
+
 def test_windows_and_states_leave_room_for_long_sequences() -> None:
     """A million tokens of a hybrid model fit where a dense one's would not."""
     PhaseModel("h200-sxm", "nemotron-3-nano").estimate(Phase.decode(1, 10**6))
@@ -197,7 +248,13 @@ def test_windows_and_states_leave_room_for_long_sequences() -> None:
         Attention("a", 1, 16, 2, 512, 512, 700, 4096),  # heads of 512, as in Gemma 4
         Attention("a", 1, 128, 128, 192, 128, 700, 4096),
         Indexer("i", 8, 64, 128, 1, 50_000),
+        LatentAttention("a", 8, 64, 512, 0, 1, 128, window=128),
+        LatentAttention("a", 8, 64, 512, 0, 1, 50_000, 512, stride=4),
+        LatentAttention("a", 1, 64, 512, 0, 700, 50_000, 512, stride=4),
+        LatentAttention("a", 1, 64, 512, 0, 700, 50_000, stride=128),
+        Indexer("i", 8, 64, 128, 1, 50_000, stride=4),
         Recurrence("r", 8, 32, 16, 128, 128, 1000, 64, "delta"),
+        Recurrence("r", 8, 8192, 1, 16, 1, 1000, 1, "scan"),
         Recurrence("r", 8, 32, 16, 128, 128, 1),
         GroupedGemm.even("g", 31.5, 17.2, 4096, 7168),
     ],

@@ -1,17 +1,38 @@
-"""Fits of execution blocks: few named factors, robust least squares on log error."""
+"""Fits of few named factors: robust least squares on log error.
+
+What is fitted is a description with a name: an execution block, or a serving engine.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from chipsim.execution import Execution
+if TYPE_CHECKING:
+    from typing import Self
 
-Residuals = Callable[[Execution], npt.NDArray[np.float64]]
+
+class Named(Protocol):
+    """A description that can be taken apart and built again."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """Its fields."""
+
+    @classmethod
+    def build(cls, where: str, **fields: Any) -> Self:
+        """One of the same kind from fields."""
+
+
+Block = TypeVar("Block", bound=Named)
+Residuals = Callable[[Block], npt.NDArray[np.float64]]
 """Weighted log errors of a block against the data."""
 
 
@@ -22,7 +43,7 @@ class Factor:
     Attributes
     ----------
     paths : tuple of str
-        Dotted fields of `Execution` that share the value.
+        Dotted fields of what is fitted that share the value.
     start, low, high : float
         SI. A fit that ends at ``low`` or ``high`` is reported: a term is missing.
     """
@@ -39,10 +60,10 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Generic[Block]):
     """A fitted block, and how well its factors are known."""
 
-    block: Execution
+    block: Block
     factors: tuple[Factor, ...]
     values: tuple[float, ...]
     spread: tuple[float, ...]
@@ -54,6 +75,11 @@ class Fit:
     first: a small one is a combination of factors that the data do not tell apart."""
     loosest: str = ""
     """That combination, in words."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every field that was fitted."""
+        return tuple(path for factor in self.factors for path in factor.paths)
 
     @property
     def at_bounds(self) -> tuple[str, ...]:
@@ -78,9 +104,7 @@ def _at_bound(factor: Factor, value: float) -> bool:
     return min(value - factor.low, factor.high - value) <= near
 
 
-def with_factors(
-    block: Execution, factors: Sequence[Factor], values: Sequence[float]
-) -> Execution:
+def with_factors(block: Block, factors: Sequence[Factor], values: Sequence[float]) -> Block:
     """The block with some of its fields replaced (`ConfigError` where not allowed)."""
     fields: dict[str, Any] = block.model_dump()
     for factor, value in zip(factors, values, strict=True):
@@ -90,18 +114,18 @@ def with_factors(
             for parent in parents:
                 place = place[parent]
             place[leaf] = float(value)
-    return Execution.build(block.name, **fields)
+    return type(block).build(block.name, **fields)
 
 
 def fit(
-    block: Execution,
+    block: Block,
     factors: Sequence[Factor],
-    residuals: Residuals,
+    residuals: Residuals[Block],
     *,
     scale: float = 0.05,
     step: float = 0.01,
     starts: int = 1,
-) -> Fit:
+) -> Fit[Block]:
     """Robust least squares (soft L1 on log error), then a polish along each factor.
 
     Latency is a minimum over discrete mappings, so it is only piecewise smooth: finite

@@ -14,6 +14,7 @@ from chipsim.errors import ChipsimError, ConfigError, InfeasibleError, UnknownNa
 from chipsim.execution import Execution
 from chipsim.validation.cases import Judge, LayerCase, Point
 from chipsim.validation.llmcompass import Case, Skipped, needed_by, reader_of
+from chipsim.validation.machines import machine_points
 from chipsim.validation.references import reference_cases
 from chipsim.validation.silicon.suite import BESIDE, silicon_points
 from chipsim.validation.spad import curve_points, performance_points
@@ -35,8 +36,11 @@ SUITES = {
 }
 """What each suite is; ``llmcompass`` is all of them."""
 
-SILICON = "silicon"
-"""The suite of measured operators; see `chipsim.validation.silicon`."""
+APART = {
+    "silicon": "operators of A100, H100, H200 and B200 measured in CUDA graphs",
+    "machines": "prompts and steps of DGX-A100 and DGX-H100 under vLLM",
+}
+"""Suites of measurements that are judged on their own; plain models stand beside."""
 
 FIGURES: dict[str, Callable[[str | None], Iterator[Point]]] = {
     "curves": curve_points,
@@ -91,8 +95,7 @@ def validate(
     Parameters
     ----------
     suite : str
-        ``llmcompass`` for all of `SUITES`, one of them, or ``silicon``: operators of
-        A100, H100, H200 and B200 measured in CUDA graphs, with plain models beside.
+        ``llmcompass`` for all of `SUITES`, one of them, or one of `APART`.
     data : path, optional
         A folder of CSV files (or one file) with the column names of LLMCompass's outputs,
         judged instead of the tables in the package. The stem of a file names its
@@ -100,11 +103,12 @@ def validate(
         measurements, ``transformer`` and ``sweep_…`` layers; a file with the columns
         ``hardware, phase, batch, context, total_s`` is an author's table. A file that
         is none of these, or lacks a column that it needs, is named and skipped. For
-        ``silicon`` files of `chipsim.validation.silicon.measured.FILES`, read strictly.
+        ``silicon`` files of `chipsim.validation.silicon.measured.FILES`, for ``machines``
+        of `chipsim.validation.machines.COLUMNS`, read strictly.
     execution : str, optional
         Execution block for all chips; each chip's own unless given.
     chip : str, optional
-        Of ``silicon``: one chip, by name or path.
+        Of the suites `APART`: one chip, by name or path.
     transfer : bool
         Of ``silicon``: each chip under the block of the one that came before it.
 
@@ -124,16 +128,20 @@ def validate(
     >>> sorted(result.points["unit"].unique())
     ['1', 's']
     """
-    if suite not in SUITES and suite not in ("llmcompass", SILICON):
-        raise UnknownNameError("suite", suite, ["llmcompass", SILICON, *SUITES])
+    if suite not in SUITES and suite not in ("llmcompass", *APART):
+        raise UnknownNameError("suite", suite, ["llmcompass", *APART, *SUITES])
     if execution is not None:
         Execution.load(execution)
-    if suite == SILICON:
+    if transfer and suite != "silicon":
+        raise ConfigError("--transfer", "", suite, "the suite silicon")
+    if suite == "silicon":
         points, left_out = silicon_points(data, chip, execution, transfer=transfer)
         return ValidationResult(points, left_out, BESIDE)
-    if chip is not None or transfer:
-        option = "--transfer" if transfer else "--chip"
-        raise ConfigError(option, "", suite, f"the suite {SILICON}")
+    if suite == "machines":
+        points, left_out = machine_points(data, chip, execution)
+        return ValidationResult(points, left_out, ("chip_alone",))
+    if chip is not None:
+        raise ConfigError("--chip", "", suite, f"one of {', '.join(APART)}")
     wanted = tuple(SUITES) if suite == "llmcompass" else (suite,)
     skipped: list[Skipped] = []
     cases = list(reference_cases() if data is None else read_folder(Path(data), skipped))

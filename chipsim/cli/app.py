@@ -17,8 +17,10 @@ from chipsim.cli import (
     lists,
     memory,
     plans,
+    simulate,
     system,
     validate,
+    workload,
 )
 
 SETTINGS: dict[str, Any] = {
@@ -30,8 +32,9 @@ SETTINGS: dict[str, Any] = {
 }
 
 FIRST = (
-    *("chips", "models", "executions", "prices", "show"),
-    *("estimate", "memory", "plans", "cuts", "cost", "system", "compare"),
+    *("chips", "models", "executions", "prices", "workloads", "scenarios", "show"),
+    *("estimate", "memory", "plans", "cuts", "cost", "system", "compare", "workload"),
+    "simulate",
 )
 """Commands in the order of help; the others follow."""
 
@@ -40,7 +43,7 @@ def command() -> Callable[..., Any]:
     """The whole command line, ready to be called with arguments."""
     app = typer.Typer(help="Performance of language models on accelerators.", **SETTINGS)
     app.callback()(_version)
-    for name in ("chips", "models", "executions", "prices", "show"):
+    for name in FIRST[:7]:
         app.command(name)(getattr(lists, name))
     app.add_typer(_estimates(), name="estimate")
     app.command("memory")(memory.memory)
@@ -49,6 +52,8 @@ def command() -> Callable[..., Any]:
     app.command("cost")(cost.cost)
     app.command("system")(system.system)
     app.command("compare")(compare.compare)
+    app.command("workload")(workload.workload)
+    app.command("simulate")(simulate.simulate)
     app.command("validate")(validate.validate)
     app.command("calibrate")(validate.calibrate)
     app.add_typer(_imports(), name="import")

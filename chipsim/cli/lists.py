@@ -1,4 +1,4 @@
-"""``chips``, ``models``, ``executions``, ``prices`` and ``show``: what the library holds."""
+"""``chips``, ``models``, … and ``show``: what the library holds."""
 
 from __future__ import annotations
 
@@ -38,6 +38,20 @@ def prices(as_json: AsJson = False) -> None:
     _listed(price_rows(), prices_table, as_json)
 
 
+def workloads(as_json: AsJson = False) -> None:
+    """List the workloads with their rate and source."""
+    from chipsim.present.workload import workload_rows, workloads_table
+
+    _listed(workload_rows(), workloads_table, as_json)
+
+
+def scenarios(as_json: AsJson = False) -> None:
+    """List the scenarios of clusters."""
+    from chipsim.present.simulation import scenario_rows, scenarios_table
+
+    _listed(scenario_rows(), scenarios_table, as_json)
+
+
 def _listed(rows: list[dict[str, Any]], table: Any, as_json: bool) -> None:
     if as_json:
         output.emit({"rows": rows})
@@ -49,7 +63,7 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name or a YAML file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show a chip, model, block or price book."""
+    """Show a chip, model, block, engine, price book, workload or scenario."""
     from chipsim.present.library import look_up, shown
 
     found = look_up(name)

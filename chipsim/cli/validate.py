@@ -14,6 +14,7 @@ from chipsim.errors import ConfigError
 if TYPE_CHECKING:
     from chipsim.validation import ValidationResult
     from chipsim.validation.calibrate import CalibrationResult
+    from chipsim.validation.engine_fit import EngineCalibration
     from chipsim.validation.silicon.calibration import SiliconCalibration
 
 Data = Annotated[
@@ -23,7 +24,7 @@ Data = Annotated[
 OneChip = Annotated[
     str | None, typer.Option("--chip", metavar="CHIP", help="One chip of measured operators.")
 ]
-ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json")
+ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json", ".md")
 
 
 def validate(
@@ -70,6 +71,11 @@ def _write(result: ValidationResult, out: str) -> None:
         if path.suffix == ".json":
             text = frame.to_json(orient="records", double_precision=15)
         write_whole(path, text.encode())
+    elif Path(out).suffix == ".md":
+        from chipsim.explore.store import write_whole
+        from chipsim.present.markdown import validation_page
+
+        write_whole(Path(out), validation_page(result).encode())
     else:
         from chipsim.present.html import write_figure
         from chipsim.present.silicon import silicon_figure
@@ -96,27 +102,63 @@ def calibrate(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write the block as YAML.")
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="FILE", help="With --chip: a page of the residuals."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit an execution block again from its tables, or to measured operators of a chip."""
     result = _fitted(block, chip, data, folds, out)
+    if report is not None:
+        _report(result, report)
     if as_json:
-        from chipsim.present.describe import execution_record
+        from chipsim.execution import Execution
+        from chipsim.present.describe import engine_record, execution_record
 
-        emit(execution_record(result.block) | {"report": result.text})
+        fitted = result.block
+        record = (
+            execution_record(fitted) if isinstance(fitted, Execution) else engine_record(fitted)
+        )
+        emit(record | {"report": result.text})
     else:
         typer.echo(result.text)
     if out is not None:
         remark(f"wrote {out}")
 
 
+def _report(
+    result: CalibrationResult | EngineCalibration | SiliconCalibration, path: str
+) -> None:
+    """Residuals of a chip's fit as a picture, with its text below."""
+    from chipsim.present.html import write_figure
+    from chipsim.present.silicon import silicon_figure
+    from chipsim.present.tables import validation_cells
+    from chipsim.validation.silicon.calibration import SiliconCalibration
+    from chipsim.validation.silicon.suite import BESIDE
+    from chipsim.validation.suites import ValidationResult
+
+    if not isinstance(result, SiliconCalibration):
+        raise ConfigError("calibrate", "--report", path, "--chip CHIP with it")
+    judged = ValidationResult(result.points(), [], BESIDE)
+    cells = validation_cells(judged.frame())
+    write_figure(silicon_figure(judged), path, cells, result.text.splitlines())
+    remark(f"wrote {path}")
+
+
 def _fitted(
     block: str | None, chip: str | None, data: str | None, folds: int, out: str | None
-) -> CalibrationResult | SiliconCalibration:
-    """The fit that was asked for: of a named block, or of a chip."""
+) -> CalibrationResult | EngineCalibration | SiliconCalibration:
+    """The fit that was asked for: of a named block or engine, or of a chip."""
+    from chipsim.arch_configs import names
+
     if (block is None) == (chip is None):
         given = "neither" if block is None else f"{block} and --chip {chip}"
         raise ConfigError("calibrate", "", given, "a BLOCK, or --chip CHIP --data FOLDER")
+    if block is not None and block in names("engines"):
+        from chipsim.validation.engine_fit import calibrate_engine
+
+        return calibrate_engine(block, data, out)
     if block is not None:
         from chipsim.validation.calibrate import calibrate as fit_again
 

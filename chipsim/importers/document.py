@@ -30,24 +30,38 @@ class Document:
     ChipsimError
         There is no such file.
     ConfigError
-        The file is not JSON, or not an object.
+        The file is not JSON, not an object, or says two things of one key.
     """
 
     def __init__(self, path: str | Path) -> None:
         file = Path(path)
-        if not file.is_file():
+        if not is_file(file):
             raise ChipsimError(f"{path}: no such file")
         self.name, self.stem = file.name, file.stem
         self.content: dict[str, Any] = self._parsed(file)
 
     def _parsed(self, file: Path) -> dict[str, Any]:
         try:
-            data = json.loads(file.read_text(encoding="utf-8-sig"))
+            text = file.read_text(encoding="utf-8-sig")
+            data = json.loads(text, object_pairs_hook=self._once)
+        except ConfigError:
+            raise
         except (ValueError, RecursionError, OSError) as error:
             raise ConfigError(self.name, "", str(error), "a JSON object") from None
         if not isinstance(data, dict):
             raise ConfigError(self.name, "", data, "a JSON object")
         return data
+
+    def _once(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """An object whose keys each have one value, however often they are written."""
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found and found[key] != value:
+                raise ConfigError(
+                    self.name, key, value, "one value, and an earlier one differs"
+                )
+            found[key] = value
+        return found
 
     def has(self, path: str) -> bool:
         """Whether a value stands at a path."""
@@ -113,6 +127,14 @@ class Document:
     def leaves(self) -> list[str]:
         """Paths of all values that are not objects, in the file's order."""
         return list(_leaves(self.content, ""))
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file can be there; False too for a name that no file system takes."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _leaves(value: dict[str, Any], prefix: str) -> Iterator[str]:

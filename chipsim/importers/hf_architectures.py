@@ -42,8 +42,9 @@ class Architecture(Spec):
     """Where the configuration names none."""
     biases: dict[str, tuple[Projection, ...]] = Field(default_factory=dict)
     """Projections with a bias, by the key that says so (``always``: no key does)."""
-    refusing_keys: dict[str, str] = Field(default_factory=dict)
-    """Keys that, when they hold anything but zero or null, name what is not modelled."""
+    refusing_keys: dict[str, str | None] = Field(default_factory=dict)
+    """Keys that, when they hold anything but zero or null, name what is not modelled;
+    null: the architecture has what others are refused for."""
     requires: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Keys that a configuration must have, by the key that says so (``always``: no key
     does); ``a|b``: one of them."""
@@ -64,12 +65,25 @@ class Architecture(Spec):
     router_bias: StrictBool = False
     shared_like_expert: StrictBool = False
     """One shared expert, as wide as a routed one, that no key names."""
-    dense_beside_experts: StrictBool = False
-    """A dense MLP beside the routed experts in each of their layers (Gemma 4)."""
+    dense_beside_experts: Literal["none", "intermediate", "hidden"] = "none"
+    """A dense MLP beside the routed experts in each of their layers: as wide as the file's
+    dense MLPs (Gemma 4), or as the model (Arctic)."""
+    doubled: StrictBool = False
+    """A layer of the file is two: its experts stand beside the first one's MLP (LongCat)."""
     halved_intermediate: StrictBool = False
     """The file's width of the MLP is that of both halves together."""
-    linear: Literal["none", "ssm", "delta", "kda", "decay"] = "none"
+    adjusted_intermediate: StrictBool = False
+    """The MLP has 2/3 of the file's width, rounded up (LFM2, where its key says so)."""
+    linear: Literal["none", "ssm", "delta", "kda", "decay", "scan", "conv"] = "none"
     """Rule of the layers that are not softmax attention."""
+    attends: StrictBool = True
+    """Some layer has attention heads; not so in Mamba's own models."""
+    beside: StrictBool = False
+    """The recurrent mixer stands beside attention in every layer (Falcon-H1)."""
+    compressed: StrictBool = False
+    """Attention over compressed rows, and residual streams (DeepSeek-V4)."""
+    inner_norms: StrictBool = False
+    """A selective scan norms its step size, B and C with weights (Jamba)."""
     single_parts: StrictBool = False
     """A layer is a mixer or an MLP, never both (Nemotron-H)."""
     embedding_is_active: StrictBool = True

@@ -23,8 +23,8 @@ class Heads(NamedTuple):
     head_dim: int
 
 
-def head_sizes(fields: Fields) -> Heads:
-    """Heads of the configuration.
+def head_sizes(fields: Fields, *, attends: bool = True) -> Heads:
+    """Heads of the configuration; one as wide as the model where no layer attends.
 
     Raises
     ------
@@ -32,6 +32,8 @@ def head_sizes(fields: Fields) -> Heads:
         Heads that the key and value heads do not divide, or a hidden size that no whole
         number of them makes up and no ``head_dim``.
     """
+    if not attends:
+        return Heads(1, 1, fields.whole("hidden"))
     heads = fields.whole("heads")
     kv_heads = _kv_heads(fields, heads)
     if heads % kv_heads:
@@ -75,6 +77,7 @@ def mixers(
         key = "num_attention_heads_per_layer"
         raise fields.wrong(key, per_layer, f"{len(kinds)} entries, one per layer")
     shared = fields.maybe("num_kv_shared_layers", len(kinds), 0) or 0
+    group = fields.whole("cla_share_factor", len(kinds)) if fields.flag("use_cla") else 1
     parts: dict[Kind, Part] = {}
     result: list[Part | None] = []
     for index, kind in enumerate(kinds):
@@ -86,7 +89,7 @@ def mixers(
         part = dict(parts[kind])
         if per_layer is not None and per_layer[index] != sizes.heads:
             part["heads"] = per_layer[index]
-        if index >= len(kinds) - shared and kind != "linear":
+        if kind != "linear" and (index >= len(kinds) - shared or index % group):
             part["shares_cache"] = True
         result.append(part)
     return result
@@ -118,7 +121,7 @@ def _latent(fields: Fields) -> Part:
 
 
 def _grouped(fields: Fields, traits: Architecture, kind: Kind, sizes: Heads) -> Part:
-    part: Part = {}
+    part: Part = {"beside": linear_part(fields, traits)} if traits.beside else {}
     own = _own_sizes(fields, kind)
     for key, value in zip(("heads", "kv_heads", "head_dim"), sizes, strict=True):
         if own.get(key, value) != value:

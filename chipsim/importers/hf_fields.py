@@ -35,7 +35,7 @@ class Fields:
     defaults : mapping
         Values of the keys that published files of the architecture leave out.
     names : mapping
-        What the architecture calls a thing that its file lacks.
+        What the architecture itself calls a thing, beside its other names.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Fields:
         ConfigError
             Two of its names are there and contradict each other.
         """
-        aliases = ALIASES.get(name, (name,))
+        aliases = self._aliases(name)
         written = [(key, value) for key in aliases for value in self._values(key)]
         found = [(key, value) for key, value in written if value is not None]
         for key, value in found[1:]:
@@ -77,7 +77,7 @@ class Fields:
 
     def written(self, name: str) -> bool:
         """Whether one of a thing's keys is in the file, be it null."""
-        return any(self._values(key) for key in ALIASES.get(name, (name,)))
+        return any(self._values(key) for key in self._aliases(name))
 
     def meaning(self, key: str) -> str:
         """The thing that a key names; the key itself where it has no other names."""
@@ -87,6 +87,11 @@ class Fields:
         """Every key of the language model's configuration."""
         values = self._document.get(self._prefix) if self._prefix else self._document.content
         return list(values)
+
+    def _aliases(self, name: str) -> tuple[str, ...]:
+        known = ALIASES.get(name, (name,))
+        own = self._names.get(name)
+        return known if own is None or own in known else (*known, own)
 
     def _values(self, key: str) -> list[Any]:
         outer = [key] if key in OUTER else []
@@ -185,9 +190,9 @@ class Fields:
         """The error of a value that is not allowed."""
         return ConfigError(self.file, self.path(key), value, allowed)
 
-    def one_of(self, name: str, values: Sequence[Any], allowed: Sequence[str]) -> None:
-        """Refuse entries of a list that are none of a few words."""
+    def one_of(self, name: str, values: Sequence[Any], allowed: Sequence[Any]) -> None:
+        """Refuse entries of a list that are none of a few words or numbers."""
         for value in values:
-            if value not in allowed:
+            if value not in allowed or isinstance(value, bool):
                 key = self.find(name)[0]
-                raise self.wrong(key, value, ", ".join(allowed))
+                raise self.wrong(key, value, ", ".join(map(str, allowed)))

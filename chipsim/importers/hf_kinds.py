@@ -33,13 +33,13 @@ def layer_fields(mixers: list[Part | None], mlps: list[Mlp]) -> dict[str, Any]:
         if pair not in kinds:
             kinds.append(pair)
         order.append(kinds.index(pair))
-    same_mixer = all(mixer == mixers[0] for mixer in mixers)
-    same_mlp = all(mlp == mlps[0] for mlp in mlps)
+    same_mixer = all(mixer == mixers[0] for mixer in mixers) and mixers[0] is not None
+    same_mlp = all(mlp == mlps[0] for mlp in mlps) and mlps[0] is not None
     if same_mixer and mixers[0]:
         content["attention"] = mixers[0]
-    if same_mlp and mlps[0] and mlps[0] != {"kind": "dense"}:
+    if same_mlp and mlps[0] != {"kind": "dense"}:
         content["mlp"] = mlps[0]
-    if len(kinds) == 1:
+    if len(kinds) == 1 and same_mixer and same_mlp:
         return content
     names = _names(kinds, same_mixer=same_mixer, same_mlp=same_mlp)
     content["layer_kinds"] = [
@@ -64,15 +64,19 @@ def _names(
             words.append(_mixer_word(mixer))
         if mlp is not None and not same_mlp:
             words.append(str(mlp["kind"]))
-        name = "-".join(words)
+        name = "-".join(words) or "layer"
         same = sum(other.rstrip("0123456789").removesuffix("-") == name for other in names)
         names.append(f"{name}-{same + 1}" if same else name)
     return names
 
 
 def _mixer_word(mixer: Part) -> str:
-    if mixer.get("kind") in {"linear", "mla"}:
-        return str(mixer["rule"] if mixer["kind"] == "linear" else "mla")
+    kind = str(mixer.get("kind", "gqa"))
+    if kind == "compressed":
+        sparse = "sparse" if "indexer" in mixer else "compressed"
+        return sparse if "ratio" in mixer else "window"
+    if kind != "gqa":
+        return str(mixer.get("rule", kind))
     word = "window" if "window" in mixer else "full"
     return f"{word}-shared" if mixer.get("shares_cache") else word
 

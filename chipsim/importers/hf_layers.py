@@ -30,6 +30,7 @@ WORDS: dict[str, Kind] = {
     "linear_attention": "linear",
     "mamba": "linear",
     "mamba2": "linear",
+    "conv": "linear",
 }
 """Words of ``layer_types``."""
 BLOCKS: dict[str, Block] = {
@@ -77,7 +78,7 @@ def single_blocks(fields: Fields, layers: int) -> list[Block]:
         if not words:
             raise fields.wrong("hybrid_override_pattern", None, "the key is required")
     fields.one_of(name, words, list(BLOCKS))
-    _same_length(fields, name, words, layers)
+    same_length(fields, name, words, layers)
     return [BLOCKS[word] for word in words]
 
 
@@ -87,7 +88,7 @@ def _by_words(fields: Fields, layers: int) -> list[Kind] | None:
         if words is None:
             continue
         fields.one_of(name, words, list(WORDS))
-        _same_length(fields, name, words, layers)
+        same_length(fields, name, words, layers)
         return [WORDS[word] for word in words[:layers]]
     return None
 
@@ -101,7 +102,7 @@ def _by_marks(fields: Fields, layers: int) -> list[Kind] | None:
     for name, zero, one in meanings:
         marks = fields.numbers(name, 1)
         if marks is not None:
-            _same_length(fields, name, marks, layers)
+            same_length(fields, name, marks, layers)
             return [one if mark else zero for mark in marks[:layers]]
     if fields.has("no_rope_layer_interval"):
         return _chunked(fields, layers)
@@ -116,7 +117,7 @@ def _chunked(fields: Fields, layers: int) -> list[Kind]:
     if not rotary:
         every = fields.whole("no_rope_layer_interval", MOST_LAYERS)
         return _every(layers, every, "window")
-    _same_length(fields, "no_rope_layers", rotary, layers)
+    same_length(fields, "no_rope_layers", rotary, layers)
     return ["window" if marked else "full" for marked in rotary]
 
 
@@ -135,6 +136,9 @@ def _by_indices(fields: Fields, layers: int) -> list[Kind] | None:
 
 
 def _by_interval(fields: Fields, layers: int) -> list[Kind] | None:
+    if (period := fields.maybe("attn_layer_period", MOST_LAYERS)) is not None:  # Jamba
+        offset = fields.maybe("attn_layer_offset", MOST_LAYERS, 0) or 0
+        return _where(layers, set(range(offset, layers, period)), "linear")
     every = fields.maybe("full_attention_interval", MOST_LAYERS)
     if every is not None:
         return _every(layers, every, "linear")
@@ -173,11 +177,11 @@ def _moe_lists(fields: Fields, layers: int) -> list[bool] | None:
     words = fields.items("mlp_layer_types")
     if words is not None:
         fields.one_of("mlp_layer_types", words, ("dense", "sparse", "moe"))
-        _same_length(fields, "mlp_layer_types", words, layers)
+        same_length(fields, "mlp_layer_types", words, layers)
         return [word != "dense" for word in words[:layers]]
     if isinstance(fields.raw("moe_layer_freq"), list):
         marks = fields.numbers("moe_layer_freq", 1) or []
-        _same_length(fields, "moe_layer_freq", marks, layers)
+        same_length(fields, "moe_layer_freq", marks, layers)
         return [mark == 1 for mark in marks[:layers]]
     indices = fields.numbers("moe_layers")
     if (text := fields.text("moe_layers_enum")) is not None:  # Step 3: "3,4,5"
@@ -210,7 +214,8 @@ def _moe_interleaved(fields: Fields, layers: int) -> list[bool] | None:
         offset = fields.maybe("expert_layer_offset", MOST_LAYERS, 0) or 0
         return [i % period == offset for i in range(layers)]
     step = fields.maybe("interleave_moe_layer_step", MOST_LAYERS)
-    step = fields.maybe("decoder_sparse_step", MOST_LAYERS) if step is None else step
+    for name in ("decoder_sparse_step", "moe_layer_frequency"):
+        step = fields.maybe(name, MOST_LAYERS) if step is None else step
     if step is None:
         return None
     dense = set(fields.numbers("mlp_only_layers") or ())
@@ -230,7 +235,7 @@ def _where(layers: int, full: set[int], others: Kind) -> list[Kind]:
     return ["full" if i in full else others for i in range(layers)]
 
 
-def _same_length(fields: Fields, name: str, values: list[Any], layers: int) -> None:
+def same_length(fields: Fields, name: str, values: list[Any], layers: int) -> None:
     """As many entries as layers; those of multi-token prediction may follow."""
     extra = fields.maybe("nextn", MOST_LAYERS, 0) or 0
     if not layers <= len(values) <= layers + extra:

@@ -1,4 +1,4 @@
-"""Layers with a recurrent state: Mamba-2, gated delta net, Kimi's KDA, lightning attention."""
+"""Layers with a state: Mamba-1 and -2, gated delta net, KDA, lightning attention, LFM2."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
     from chipsim.importers.hf_architectures import Architecture
     from chipsim.importers.hf_fields import Fields
+
+
+MOST_TAPS = 1024
+"""No convolution here is longer."""
 
 
 def linear_part(fields: Fields, traits: Architecture) -> dict[str, Any]:
@@ -27,6 +31,11 @@ def linear_part(fields: Fields, traits: Architecture) -> dict[str, Any]:
         value = "linear_attention" if key == "layer_types" else fields.raw(key)
         allowed = "recurrent layers whose sizes are written (linear_num_value_heads, ...)"
         raise fields.wrong(key, value, allowed)
+    if rule == "scan":
+        return {"kind": "scan", **_scan(fields), "inner_norms": traits.inner_norms}
+    if rule == "conv":
+        taps = fields.whole("conv_L_cache", MOST_TAPS)
+        return {"kind": "conv", "channels": fields.whole("hidden"), "conv": taps}
     return {"kind": "linear", "rule": rule, **_READERS[rule](fields)}
 
 
@@ -48,7 +57,7 @@ def _delta(fields: Fields) -> dict[str, Any]:
         "key_heads": keys,
         "key_dim": fields.whole("linear_key_head_dim"),
         "value_dim": fields.whole("linear_value_head_dim"),
-        "conv": fields.maybe("linear_conv") or 0,
+        "conv": fields.maybe("linear_conv", MOST_TAPS) or 0,
         **_state_format(fields),
     }
 
@@ -59,7 +68,7 @@ def _kda(fields: Fields) -> dict[str, Any]:
         "heads": fields.whole("kda_heads"),
         "key_dim": width,
         "value_dim": width,
-        "conv": fields.maybe("linear_conv") or 0,
+        "conv": fields.maybe("linear_conv", MOST_TAPS) or 0,
     }
 
 
@@ -73,8 +82,9 @@ def _ssm(fields: Fields) -> dict[str, Any]:
         "key_heads": groups,
         "key_dim": fields.whole("ssm_state"),
         "value_dim": _ssm_head_dim(fields, heads),
-        "conv": fields.maybe("ssm_conv") or 0,
+        "conv": fields.maybe("ssm_conv", MOST_TAPS) or 0,
         "conv_bias": fields.flag("ssm_conv_bias"),
+        "norm": fields.raw("mamba_rms_norm") is not False,
         "chunk": fields.maybe("ssm_chunk") or 256,
         **_state_format(fields),
     }
@@ -85,11 +95,30 @@ def _ssm_head_dim(fields: Fields, heads: int) -> int:
     key, value = fields.find("ssm_head_dim")
     if value is not None and value != "auto":
         return fields.checked(key, value)
-    expand = fields.maybe("mamba_expand") or fields.maybe("expand") or 2
-    inner = expand * fields.whole("hidden")
+    inner = fields.maybe("mamba_d_ssm") or _expanded(fields)
     if inner % heads:
         raise fields.wrong(key, value, f"a width: {heads} heads do not divide {inner}")
     return inner // heads
+
+
+def _scan(fields: Fields) -> dict[str, Any]:
+    """A selective scan; the rank of its step size is 1/16 of the hidden size by default."""
+    key, rank = fields.find("ssm_rank")
+    if rank in (None, "auto"):
+        rank = -(-fields.whole("hidden") // 16)
+    return {
+        "channels": _expanded(fields),
+        "state": fields.whole("ssm_state"),
+        "rank": fields.checked(key, rank),
+        "conv": fields.maybe("ssm_conv", MOST_TAPS) or 0,
+        "conv_bias": fields.flag("ssm_conv_bias"),
+        **_state_format(fields),
+    }
+
+
+def _expanded(fields: Fields) -> int:
+    """Width of the expanded input of a state-space layer."""
+    return (fields.maybe("ssm_expand") or 2) * fields.whole("hidden")
 
 
 def _decay(fields: Fields) -> dict[str, Any]:

@@ -64,7 +64,20 @@ def dense_width(fields: Fields, traits: Architecture) -> int | None:
         return ratio * fields.whole("hidden")
     if width is not None and traits.halved_intermediate:
         return width // 2
+    if width is not None and traits.adjusted_intermediate:
+        return _adjusted(fields, width)
     return width
+
+
+def _adjusted(fields: Fields, width: int) -> int:
+    """LFM2's width: 2/3 of the file's, times a factor, up to a whole multiple."""
+    if not fields.flag("block_auto_adjust_ff_dim"):
+        return width
+    key, factor = fields.find("block_ffn_dim_multiplier")
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 1000:
+        raise fields.wrong(key, factor, "a number above 0")
+    multiple = fields.whole("block_multiple_of")
+    return -(-int(factor * int(2 * width / 3)) // multiple) * multiple
 
 
 def expert_part(fields: Fields, traits: Architecture) -> dict[str, Any]:
@@ -99,6 +112,8 @@ def expert_part(fields: Fields, traits: Architecture) -> dict[str, Any]:
             part["shared_gate"] = True
     if _router_bias(fields, traits):
         part["router_bias"] = True
+    if idle := fields.maybe("zero_expert_num", least=0):
+        part["identity_experts"] = idle
     if (latent := fields.maybe("moe_latent_size")) is not None:
         part["latent"] = latent
     return part
@@ -107,8 +122,8 @@ def expert_part(fields: Fields, traits: Architecture) -> dict[str, Any]:
 def _shared_width(fields: Fields, traits: Architecture, width: int) -> int:
     """Width of all shared experts together."""
     count, own = fields.uniform("shared_experts", 0), fields.maybe("shared_width", least=0)
-    if traits.dense_beside_experts:
-        return fields.whole("intermediate")
+    if traits.dense_beside_experts != "none":
+        return fields.whole(traits.dense_beside_experts)
     if traits.shared_like_expert:
         return width
     if count == 0:

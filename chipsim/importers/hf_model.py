@@ -10,6 +10,7 @@ from chipsim.errors import ChipsimError
 from chipsim.importers.document import Document
 from chipsim.importers.hf_attention import head_sizes, is_latent, mixers
 from chipsim.importers.hf_blocks import searched_layers
+from chipsim.importers.hf_compressed import compressed_mixers, hashed_layers
 from chipsim.importers.hf_fields import MOST_LAYERS, Fields
 from chipsim.importers.hf_kinds import Mlp, layer_fields
 from chipsim.importers.hf_layers import MIXERS, attention_kinds, expert_layers, single_blocks
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from chipsim.importers.hf_layers import Kind
     from chipsim.ops.precision import Precision
 
+MOST_STREAMS = 64
+"""No model has more residual streams side by side."""
 PROJECTIONS = ("qkv", "output", "mlp")
 """Projections that may have a bias."""
 TOWERS = ("vision_config", "audio_config", "vision_tower_config", "visual")
@@ -83,8 +86,7 @@ def import_huggingface(path: str | Path) -> Imported:
     warnings = []
     if unknown:
         traits = _guessed(fields, traits)
-        shape = "gated" if traits.gated else "plain"
-        warnings.append(f"unknown architecture {name}: read as a dense decoder, MLP {shape}")
+        warnings.append(f"unknown architecture {name}: read as {_shape_read(fields, traits)}")
     check_keys(fields, traits, unknown=unknown)
     hint = precision_hint(fields, quantization_beside(file))
     model = _model(fields, traits, model_name(file), name, hint)
@@ -103,6 +105,14 @@ def _guessed(fields: Fields, traits: Architecture) -> Architecture:
     return traits.model_copy(update={"gated": activation(fields, traits) == "silu"})
 
 
+def _shape_read(fields: Fields, traits: Architecture) -> str:
+    """What an unknown architecture is taken for."""
+    found = {"experts": bool(expert_count(fields)), "latent attention": is_latent(fields)}
+    parts = " and ".join(name for name, there in found.items() if there)
+    kind = f"a decoder with {parts}" if parts else "a dense decoder"
+    return f"{kind}, MLP {'gated' if traits.gated else 'plain'}"
+
+
 def _refuse_projected(fields: Fields) -> None:
     width, hidden = fields.maybe("word_embed_proj_dim"), fields.whole("hidden")
     if width not in {None, hidden}:
@@ -114,8 +124,8 @@ def _model(
     fields: Fields, traits: Architecture, name: str, architecture_name: str, hint: Hint
 ) -> ModelSpec:
     _refuse_projected(fields)
-    layers = _layer_count(fields)
-    sizes = head_sizes(fields)
+    layers = _layer_count(fields, traits)
+    sizes = head_sizes(fields, attends=traits.attends)
     content: dict[str, Any] = {
         "name": name,
         "description": f"{architecture_name}, imported",
@@ -129,6 +139,8 @@ def _model(
         "vocabulary": fields.whole("vocabulary"),
         "activation": activation(fields, traits),
         **_shape(fields, traits),
+        **_per_layer(fields),
+        **({"streams": fields.whole("hc_mult", MOST_STREAMS, 2)} if traits.compressed else {}),
     }
     if hint.quantized:
         formats = hint.precision().model_dump(exclude_defaults=True)
@@ -136,12 +148,33 @@ def _model(
     return ModelSpec.read(content, fields.file)
 
 
-def _layer_count(fields: Fields) -> int:
-    """Layers; newer files of Nemotron-H give only their list."""
+def _per_layer(fields: Fields) -> dict[str, Any]:
+    """Inputs that every token brings to every layer, from a table of their own."""
+    width = fields.maybe("hidden_size_per_layer_input", least=0)
+    if not width:
+        return {}
+    rows = fields.whole("vocab_size_per_layer_input")
+    return {"per_layer": {"width": width, "vocabulary": rows}}
+
+
+def _layer_count(fields: Fields, traits: Architecture) -> int:
+    """Layers; newer files of Nemotron-H give only their list, LongCat's are two each."""
+    if traits.doubled:
+        return 2 * fields.whole("num_layers", MOST_LAYERS // 2)
     blocks = fields.items("layers_block_type")
     if blocks and not fields.has("layers"):
         return fields.checked("layers_block_type", len(blocks), MOST_LAYERS)
-    return fields.whole("layers", MOST_LAYERS)
+    layers = fields.whole("layers", MOST_LAYERS)
+    crossed = _crossed(fields)
+    if (crossed and crossed[-1] >= layers) or len(crossed) == layers:
+        allowed = f"some of the {layers} layers, from 0"
+        raise fields.wrong("cross_attention_layers", crossed, allowed)
+    return layers - len(crossed)
+
+
+def _crossed(fields: Fields) -> list[int]:
+    """Layers that attend to an image alone: a step without one skips them."""
+    return sorted(set(fields.numbers("cross_attention_layers") or ()))
 
 
 def _head_fields(fields: Fields, sizes: Heads) -> dict[str, Any]:
@@ -151,6 +184,8 @@ def _head_fields(fields: Fields, sizes: Heads) -> dict[str, Any]:
 
 
 def _width(fields: Fields, traits: Architecture) -> dict[str, Any]:
+    if not traits.attends:
+        return {}
     width = dense_width(fields, traits)
     if width is None and not expert_count(fields) and not fields.has("block_configs"):
         raise fields.wrong(fields.find("intermediate")[0], None, "the key is required")
@@ -164,6 +199,8 @@ def _layers(
     searched = searched_layers(fields, layers, sizes)
     if searched is not None:
         return searched
+    if not traits.attends:
+        return mixers(fields, traits, ["linear"] * layers, sizes), [None] * layers
     experts = expert_part(fields, traits) if expert_count(fields) else None
     dense: Part = {"kind": "dense"}
     if traits.single_parts or fields.has("hybrid_override_pattern"):
@@ -173,11 +210,25 @@ def _layers(
         mlps = [{"mlp": dense, "moe": experts}.get(block) for block in blocks]
         kinds: list[Kind] = [MIXERS.get(block, "none") for block in blocks]
         return mixers(fields, traits, kinds, sizes), mlps
+    if traits.compressed:
+        hashed = hashed_layers(fields, layers)
+        plain = {key: v for key, v in (experts or dense).items() if key != "router_bias"}
+        mlps = [plain if mark else experts or dense for mark in hashed]
+        return compressed_mixers(fields, layers), mlps
     kinds = attention_kinds(fields, layers)
-    marks = [False] * layers if experts is None else expert_layers(fields, layers)
+    marks = [False] * layers
+    if experts is not None:
+        marks = (
+            [True, False] * (layers // 2) if traits.doubled else expert_layers(fields, layers)
+        )
     if experts is not None and not all(marks) and dense_width(fields, traits) is None:
         raise fields.wrong(fields.find("intermediate")[0], None, "the key is required")
-    return mixers(fields, traits, kinds, sizes), [experts if mark else dense for mark in marks]
+    mlps = [experts if mark else dense for mark in marks]
+    if fields.flag("use_double_wide_mlp"):  # Gemma 4, where keys and values are another's
+        wide: Part = {"kind": "dense", "intermediate": 2 * fields.whole("intermediate")}
+        first = layers - (fields.maybe("num_kv_shared_layers", layers, 0) or 0)
+        mlps[first:] = [wide if mlp == dense else mlp for mlp in mlps[first:]]
+    return mixers(fields, traits, kinds, sizes), mlps
 
 
 def _shape(fields: Fields, traits: Architecture) -> dict[str, Any]:
@@ -237,6 +288,8 @@ def _remarks(document: Document, fields: Fields, traits: Architecture) -> list[s
         found.append(
             f"multi-token prediction is left out: {extra} {'layer' if extra == 1 else 'layers'}"
         )
+    if crossed := _crossed(fields):
+        found.append(f"layers of cross-attention to an image are left out: {len(crossed)}")
     towers = [key for key in TOWERS if document.has(key) and document.get(key)]
     if towers:
         found.append(f"{', '.join(towers)}: left out, the numbers are the language model's")

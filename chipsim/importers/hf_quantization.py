@@ -82,7 +82,8 @@ def _apply(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
         return
     dtype, hint.quantized = hint.weights, True
     reader(hint, block, fields)
-    _keep_exceptions(hint, block, fields, dtype)
+    if hint.quantized:
+        _keep_exceptions(hint, block, fields, dtype)
 
 
 def _keep_exceptions(hint: Hint, block: dict[str, Any], fields: Fields, dtype: str) -> None:
@@ -106,6 +107,11 @@ def _keep_exceptions(hint: Hint, block: dict[str, Any], fields: Fields, dtype: s
 def _fp8(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
     size = block.get("weight_block_size")
     hint.weights = hint.activations = "fp8"
+    if size is not None and not (
+        isinstance(size, list) and len(size) == 2 and all(type(side) is int for side in size)
+    ):
+        key = "quantization_config.weight_block_size"
+        raise fields.wrong(key, size, "two whole numbers")
     if size == [128, 128]:
         hint.weights = "fp8-block"
     elif size is not None:
@@ -159,13 +165,10 @@ def _modelopt(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
         "INT8": ("int8", "int8"),
     }
     if algorithm not in pairs:
-        shown = algorithm or "none"
-        hint.warnings.append(
-            f"quant_algo {shown} is not known: weights are taken as {hint.weights}"
-        )
+        _left(hint, f"quant_algo {algorithm or 'none'} is not known")
         return
     hint.weights, hint.activations = pairs[algorithm]
-    if hint.weights == "int4" and group not in {None, 128, 0}:
+    if hint.weights == "int4" and group not in (None, 128, 0):
         hint.weights = _integer(4, group, fields)
     cache = str(block.get("kv_cache_quant_algo") or "").upper()
     if not cache and isinstance(block.get("kv_cache_scheme"), dict):
@@ -178,7 +181,7 @@ def _compressed_tensors(hint: Hint, block: dict[str, Any], fields: Fields) -> No
     groups = groups if isinstance(groups, dict) else {}
     first = next(iter(groups.values()), None)
     if not isinstance(first, dict):
-        hint.warnings.append("quantization without config_groups: the dtype is taken")
+        _left(hint, "quantization without config_groups")
         return
     if len(groups) > 1:
         hint.warnings.append("several config_groups: the first is taken for all weights")
@@ -201,13 +204,58 @@ def _compressed(scheme: Any, otherwise: str, fields: Fields) -> str:
 
 
 def _bitsandbytes(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
-    del fields
-    if block.get("load_in_8bit") is True:
+    if _flag(block, "load_in_8bit", fields):
         hint.weights = "int8"
-    elif block.get("bnb_4bit_use_double_quant") is True:
+    elif not _flag(block, "load_in_4bit", fields):
+        _left(hint, "bitsandbytes without load_in_4bit or load_in_8bit")
+    elif _flag(block, "bnb_4bit_use_double_quant", fields):
         hint.weights = "w4.127"  # QLoRA, arXiv 2305.14314: 0.127 bit of constants
     else:
         hint.weights = "w4.5"  # one fp32 constant per 64
+
+
+def _flag(block: dict[str, Any], key: str, fields: Fields) -> bool:
+    value = block.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise fields.wrong(f"quantization_config.{key}", value, "true or false")
+    return bool(value)
+
+
+_QUARK = {"fp8_e4m3": "fp8", "int8": "int8", "fp4": "mxfp4", "int4": "int4"}
+"""Dtypes of AMD Quark that one of our formats stands for."""
+
+
+def _quark(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
+    """AMD Quark: one setting for all layers, of weights, inputs and, where it is, cache."""
+    whole = block.get("global_quant_config")
+    whole = whole if isinstance(whole, dict) else {}
+    weights = _quark_format(whole.get("weight"), fields)
+    if weights is None:
+        _left(hint, "quark without a known dtype of the weights")
+        return
+    hint.weights = weights
+    hint.activations = _quark_format(whole.get("input_tensors"), fields) or hint.activations
+    cache = block.get("kv_cache_quant_config")
+    layers = [*cache.values()] if isinstance(cache, dict) else []
+    outputs = [layer.get("output_tensors") for layer in layers if isinstance(layer, dict)]
+    hint.kv = next(filter(None, (_quark_format(out, fields) for out in outputs)), hint.kv)
+
+
+def _quark_format(scheme: Any, fields: Fields) -> str | None:
+    if not isinstance(scheme, dict):
+        return None
+    kind = _QUARK.get(str(scheme.get("dtype")))
+    if kind == "mxfp4" and scheme.get("group_size") != 32:
+        return None
+    if kind == "int4" and scheme.get("group_size") is not None:
+        return _integer(4, scheme["group_size"], fields)
+    return kind
+
+
+def _left(hint: Hint, reason: str) -> None:
+    """Leave the dtype, and say why."""
+    hint.quantized = False
+    hint.warnings.append(f"{reason}: weights are taken as {hint.weights}")
 
 
 def _int8(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
@@ -234,6 +282,7 @@ _METHODS: dict[str, Callable[[Hint, dict[str, Any], Fields], None]] = {
     "modelopt_fp4": _modelopt,
     "compressed-tensors": _compressed_tensors,
     "bitsandbytes": _bitsandbytes,
+    "quark": _quark,
     "eetq": _int8,
     "bitnet": _ternary,
 }

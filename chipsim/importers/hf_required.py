@@ -34,10 +34,10 @@ def check_keys(fields: Fields, traits: Architecture, *, unknown: bool) -> None:
         Names the key that is missing, or the one that says what is not modelled.
     """
     for key, reason in {**REFUSED, **traits.refusing_keys}.items():
-        if fields.raw(key):
+        if reason is not None and fields.raw(key):
             raise fields.wrong(key, fields.raw(key), f"none: {reason}")
     _check_required(fields, traits)
-    _check_told(fields)
+    _check_told(fields, traits)
     if unknown:
         _check_recurrent(fields)
 
@@ -54,13 +54,15 @@ def _check_required(fields: Fields, traits: Architecture) -> None:
                 raise fields.wrong(names[0], None, "the key is required")
 
 
-def _check_told(fields: Fields) -> None:
+def _check_told(fields: Fields, traits: Architecture) -> None:
     """Experts, latent and indexer of which some sizes are there and one is not."""
     for name, signs in TELLING.items():
+        if name == "kv_lora_rank" and traits.compressed:
+            continue
         if fields.has(name) or (name == "kv_lora_rank" and fields.raw("use_mla") is False):
             continue
         found = [fields.find(sign) for sign in signs if fields.has(sign)]
-        wanted = [key for key, value in found if value not in {0, 1}]
+        wanted = [key for key, value in found if value not in (0, 1)]
         if wanted and not fields.written(name):
             key = fields.find(name)[0]
             raise fields.wrong(key, None, f"the key is required beside {wanted[0]}")

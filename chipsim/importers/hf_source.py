@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from chipsim.errors import ChipsimError, ConfigError
-from chipsim.importers.document import Document
+from chipsim.importers.document import Document, is_file
 from chipsim.importers.hf_architectures import FALLBACK, Architecture, architecture, known
 from chipsim.importers.hf_fields import Fields
 
@@ -28,10 +28,13 @@ NESTED = (
 
 def located(path: Path) -> Path:
     """The configuration itself, where a path is the folder that holds it."""
-    if not path.is_dir():
+    try:
+        if not path.is_dir():
+            return path
+    except OSError:  # a name that no file system takes; `Document` says so
         return path
     file = path / "config.json"
-    if not file.is_file():
+    if not is_file(file):
         raise ChipsimError(f"{path}: no config.json in this folder")
     return file
 
@@ -100,6 +103,6 @@ def quantization_beside(file: Path) -> dict[str, Any] | None:
     if not file.name.endswith("config.json"):
         return None
     beside = file.with_name(file.name.removesuffix("config.json") + "hf_quant_config.json")
-    if not beside.is_file():
+    if not is_file(beside):
         return None
     return Fields(Document(beside)).mapping("quantization")

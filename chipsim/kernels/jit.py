@@ -11,6 +11,9 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
+KERNELS = ("kernels", "cluster/engine")
+"""Folders of the package that hold kernels."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -30,6 +33,39 @@ def inline(function: F) -> F:
     return cast(F, _fresh(compiled))
 
 
+def part(function: F) -> F:
+    """Compile a piece of a larger kernel, which only kernels call.
+
+    It has no entry from Python and is not kept on disk by itself: the kernel is, whole.
+    A large kernel of many pieces compiles several times faster so.
+    """
+    return _part(function, forceinline=False)
+
+
+def hot_part(function: F) -> F:
+    """As `part`, and copied into its callers: for what runs millions of times a second."""
+    return _part(function, forceinline=True)
+
+
+def _part(function: F, *, forceinline: bool) -> F:
+    compiled = numba.njit(
+        error_model="numpy",
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        forceinline=forceinline,
+    )
+    piece: Any = compiled(function)
+    typed = piece.get_call_template
+
+    def once_per_type(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
+        # Or it would be compiled again for every constant that it is called with.
+        unliteral = numba.types.unliteral
+        return typed(tuple(map(unliteral, args)), {k: unliteral(v) for k, v in kws.items()})
+
+    piece.get_call_template = once_per_type
+    return cast(F, piece)
+
+
 def _fresh(compiled: Any) -> Any:
     """Make what is kept on disk stale when any kernel's source changes.
 
@@ -43,8 +79,9 @@ def _fresh(compiled: Any) -> Any:
 
 
 def _sources() -> str:
-    """Checksum of every file of kernels."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    """Checksum of every file that holds kernels."""
+    package = Path(__file__).parents[1]
+    files = [f for folder in KERNELS for f in sorted((package / folder).glob("*.py"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

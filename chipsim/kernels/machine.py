@@ -37,6 +37,25 @@ class Record(Protocol):
     """Bytes/s of results that one core gives out."""
     step_latency: float
     """Least seconds of a core for 128 bytes of k."""
+    tile_draw: float
+    """Bytes/s in which a tile of fused attention takes its keys; inf where unlimited."""
+    tile_latency: float
+    """Seconds of a tile of fused attention beside its blocks of keys."""
+    merge_launch: float
+    """Fixed time of the kernel that merges split keys; 0: the same kernel does it."""
+    least_rows: float
+    """Query rows of a tile of fused attention, at least and at most."""
+    most_rows: float
+    tile_scores: float
+    """Scores of a tile and a block of keys; 0: any."""
+    resident_tiles: float
+    """Tiles of one query each that a core works on at once, where its SRAM has room."""
+    prompt_split: float
+    """1: keys are split over cores also where a KV head has several tiles of a prompt."""
+    latent_split: float
+    """1: keys of latent attention are split over cores."""
+    packed_prompts: float
+    """1: a tile packs the rows of all query heads of a KV head; 0: of single queries only."""
     sync: float
     """Seconds until all cores have met: before the parts of a split k are added up."""
     join: float

@@ -28,7 +28,7 @@ class RecurrenceShape(NamedTuple):
     key_dim: int
     value_dim: int
     query: int
-    chunk: int
+    chunk: int  # 1: token by token alone
     delta: bool  # the rule reads the old value of a key first
     step_flops: float  # per element of a state and token
     load_bytes: float  # rows and states in
@@ -83,7 +83,7 @@ def recurrence_search(machine: Record, shape: RecurrenceShape) -> RecurrenceCost
     per_head = shape.step_flops * shape.key_dim * shape.value_dim * shape.query
     best = RecurrenceCost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, False)
     for chunked in (False, True):
-        if chunked and shape.query == 1:
+        if chunked and (shape.query == 1 or shape.chunk == 1):
             continue
         units, between = heads, 0.0
         seconds = per_head * machine.cores / machine.vector_flops

@@ -1,4 +1,4 @@
-"""The library of chips, models, blocks and price books: as lists, and one by one."""
+"""The library of chips, models, blocks, price books and workloads: as lists, and one by one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from chipsim.arch_configs import load, locate, names, notes
 from chipsim.chip import Chip
+from chipsim.cluster.scenario import Scenario
+from chipsim.cluster.workload_spec import WorkloadSpec
 from chipsim.cost.prices import PriceBook
 from chipsim.errors import UnknownNameError
 from chipsim.execution import Execution
@@ -16,6 +18,8 @@ from chipsim.present.describe import (
     Line,
     chip_lines,
     chip_record,
+    engine_lines,
+    engine_record,
     execution_lines,
     execution_record,
     half_precision_flops,
@@ -27,6 +31,8 @@ from chipsim.present.describe import (
 from chipsim.present.provenance import IDEAL, block_text
 from chipsim.present.quantities import binary, format_si
 from chipsim.present.tables import footer_line, heading, lines_table, table
+from chipsim.present.workload import workload_lines
+from chipsim.serving import ServingEngine
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -183,7 +189,7 @@ def prices_table(rows: list[dict[str, Any]]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A chip, model, execution block or price book that was asked for by name."""
+    """A chip, model, block, engine, price book or workload that was asked for by name."""
 
     title: str
     source: str
@@ -213,7 +219,7 @@ def _kind_of(name: str) -> str:
         if name in names(kind):
             return kind
     known = [each for kind in READERS for each in names(kind)]
-    raise UnknownNameError("chip, model, execution block or price book", name, known)
+    raise UnknownNameError("chip, model, block, engine, price book or workload", name, known)
 
 
 def _chip(name: str) -> Found:
@@ -259,6 +265,20 @@ def _execution(name: str) -> Found:
     )
 
 
+def _engine(name: str) -> Found:
+    engine, comments = ServingEngine.load(name), notes(locate("engines", name))
+    remarks = [comments[""]] if "" in comments else []
+    if engine.fitted is not None:
+        remarks.append(f"fitted to {engine.fitted.to}; again: {engine.fitted.command}")
+    return Found(
+        _title(engine.name, ""),
+        engine.source,
+        engine_lines(engine, comments),
+        remarks,
+        engine_record(engine),
+    )
+
+
 def _prices(name: str) -> Found:
     book, path = PriceBook.load(name), locate("prices", name)
     comments = notes(path)
@@ -271,14 +291,50 @@ def _prices(name: str) -> Found:
     )
 
 
-TELLING = {"cores": "chips", "layers": "models", "basis": "prices"}
+def _workload(name: str) -> Found:
+    spec, path = WorkloadSpec.load(name), locate("workloads", name)
+    comments = notes(path)
+    return Found(
+        _title(spec.name, spec.description),
+        spec.source,
+        workload_lines(spec, comments),
+        [comments[""]] if "" in comments else [],
+        {"kind": "workload", **spec.model_dump()},
+    )
+
+
+def _scenario(name: str) -> Found:
+    scenario, path = Scenario.load(name), locate("scenarios", name)
+    comments = notes(path)
+    return Found(
+        _title(scenario.name, scenario.description),
+        scenario.source or "chosen for this library",
+        workload_lines(scenario, comments),
+        [comments[""]] if "" in comments else [],
+        {"kind": "scenario", **scenario.model_dump()},
+    )
+
+
+TELLING = {
+    "pools": "scenarios",
+    "cores": "chips",
+    "layers": "models",
+    "basis": "prices",
+    "machines": "engines",
+    "lengths": "workloads",
+    "sessions": "workloads",
+    "trace": "workloads",
+}
 """A key that only one kind of file has."""
 
 READERS: dict[str, Callable[[str], Found]] = {
     "chips": _chip,
     "models": _model,
     "executions": _execution,
+    "engines": _engine,
     "prices": _prices,
+    "workloads": _workload,
+    "scenarios": _scenario,
 }
 
 

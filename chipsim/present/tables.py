@@ -338,27 +338,35 @@ def _silicon_table(frame: pd.DataFrame) -> Table:
     keys = ["operator", "dtype"]
     split = frame[frame["regime"] != "all"].set_index([*keys, "regime"])["mape"].to_dict()
     whole = frame[(frame["regime"] == "all") & (frame["dtype"] != "all")]
-    beside = [str(name) for name in frame.columns if str(name).endswith("_mape")]
-    head = ["operator", "n", "MAPE", "median", "p90", "bias", "compute", "memory", "small"]
+    beside = [name for name in BESIDE if name in frame.columns and name != "scaled_mape"]
+    regimes = [name for name in REGIMES if (frame["regime"] == name).any()]
+    head = ["operator", "n", "MAPE", "med.", "p90", "bias", *(REGIMES[r] for r in regimes)]
     head += [BESIDE[name] for name in beside]
     body = []
     for row in whole.sort_values(keys, kind="stable").to_dict("records"):
         name = (str(row["operator"]), str(row["dtype"]))
-        by_regime = [
-            split.get((*name, "compute")),
-            split.get((*name, "memory"), split.get((*name, "link"))),
-            split.get((*name, "small")),
-        ]
+        by_regime = [split.get((*name, regime)) for regime in regimes]
         errors = [_error_cell(row[number], 1) for number in ("mape", "median_ape")]
         errors += [_error_cell(row[number]) for number in ("p90_ape", "bias")]
         errors += [_error_cell(error) for error in by_regime]
         errors += [_error_cell(row[model]) for model in beside]
-        body.append([" ".join(name), str(row["n"]), *errors])
-    return table(head, body)
+        body.append([" ".join(name).replace("/", "/ "), str(row["n"]), *errors])
+    made = table(head, body)
+    for column in made.columns[1:]:
+        column.no_wrap = True
+    return made
 
 
-BESIDE = {"roofline_mape": "roof", "scaled_mape": "0.8 bw", "four_factor_mape": "4-fact"}
+BESIDE = {
+    "roofline_mape": "roof", "scaled_mape": "0.8 bw", "four_factor_mape": "4-fact",
+    "chip_alone_mape": "chip alone",
+}  # fmt: skip
 """Plain models in the head of a table."""
+REGIMES = {
+    "compute": "comp", "memory": "mem", "link": "link", "small": "small",
+    "device": "device", "host": "host",
+}  # fmt: skip
+"""Regimes in the order of a table, and their heads."""
 
 
 def _error_cell(error: float | None, decimals: int = 0) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Command
 
 
-@pytest.mark.parametrize("kind", ["chips", "models", "executions", "prices"])
+@pytest.mark.parametrize("kind", ["chips", "models", "executions", "prices", "workloads"])
 def test_a_list_has_every_name_with_a_description(chipsim: Command, kind: str) -> None:
     rows = chipsim(kind, "--json").json["rows"]
     assert [row["name"] for row in rows] == names(kind)

@@ -28,7 +28,7 @@ def test_rows_have_the_columns_of_the_design(chipsim: Command, tmp_path: Path) -
         ]  # fmt: skip
     assert {row["operator"] for row in rows} == {*ROWS, "all"}
     assert rows[0]["scaled_mape"] is None
-    assert "measured operators" in page.read_text()
+    assert "measurements" in page.read_text()
     assert "roof" in chipsim(f"validate silicon --data {tmp_path}").out
 
 
@@ -54,7 +54,7 @@ def test_a_block_is_fitted_and_written(chipsim: Command, tmp_path: Path) -> None
         ("validate silicon --data nowhere", "no such folder"),
         ("validate silicon --chip nothing", "unknown chip 'nothing'"),
         ("validate llmcompass --transfer", "the suite silicon"),
-        ("validate paper-curves --chip a100-sxm", "the suite silicon"),
+        ("validate paper-curves --chip a100-sxm", "one of silicon, machines"),
     ],
 )
 def test_one_line_says_what_is_wrong(chipsim: Command, command: str, told: str) -> None:
@@ -62,3 +62,20 @@ def test_one_line_says_what_is_wrong(chipsim: Command, command: str, told: str) 
     assert ran.code == 2
     assert told in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_an_engine_is_fitted_and_shown(chipsim: Command, tmp_path: Path) -> None:
+    out = tmp_path / "engine.yaml"
+    ran = chipsim(f"calibrate vllm-2023 --out {out} --json")
+    assert ran.code == 0, ran.err
+    assert ran.json["kind"] == "engine"
+    assert ran.json["sequence_s"] > 0
+    assert out.read_text().startswith("# Serving engine vllm-2023.")
+    assert "host time to issue one kernel" in chipsim("show vllm-2023").out
+    assert chipsim(f"show {out} --json").json["kind"] == "engine"
+
+
+def test_machines_are_judged(chipsim: Command) -> None:
+    out = chipsim("validate machines --chip h100-sxm").out
+    assert "chip alone" in out
+    assert "a100" not in out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -33,11 +33,19 @@ def router_biases(model: ModelSpec) -> int:
     )
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+STATED = [n for n, p in PUBLISHED.items() if p.total_b is not None or p.active_b is not None]
+
+
+def test_every_configuration_has_a_total_of_somebody_else() -> None:
+    assert set(PUBLISHED) == set(STATED) | set(COUNTED)
+
+
+@pytest.mark.parametrize("name", STATED)
 def test_parameters_are_the_published_ones(tmp_path: Path, name: str) -> None:
     published = PUBLISHED[name]
     model = imported(tmp_path, name).model
-    assert model.parameters / 1e9 == pytest.approx(published.total_b, rel=0.01)
+    if published.total_b is not None:
+        assert model.parameters / 1e9 == pytest.approx(published.total_b, rel=0.01)
     if published.active_b is not None:
         active = model.active_parameters / 1e9
         assert active == pytest.approx(published.active_b, rel=0.025)
@@ -52,6 +60,37 @@ def test_parameters_are_those_that_another_program_counts(tmp_path: Path, name: 
 @pytest.mark.parametrize("name", [n for n, p in PUBLISHED.items() if p.kv_bytes is not None])
 def test_bytes_of_a_token_are_those_by_hand(tmp_path: Path, name: str) -> None:
     assert imported(tmp_path, name).kv_bytes_per_token == PUBLISHED[name].kv_bytes
+
+
+KV = ("num_key_value_heads", "num_attention_heads")
+UNLIKE = (
+    "layer_types",
+    "compress_ratios",
+    "cla_share_factor",
+    "kv_lora_rank",
+    "hybrid_override_pattern",
+)
+
+
+def plain(config: dict[str, Any]) -> bool:
+    """Whether every layer caches keys and values of as many heads, all named as usual."""
+    return config.get("num_hidden_layers") is not None and not (
+        set(config) & {*UNLIKE, "multi_query", "full_attention_interval", "attn_layer_period"}
+        or config["model_type"] in {"lfm2", "bamba", "minimax_text_01", "mimo_v2_flash"}
+        or "num_attention_heads" not in config
+    )
+
+
+@pytest.mark.parametrize("name", [n for n, p in PUBLISHED.items() if plain(p.config)])
+def test_bytes_of_a_token_are_layers_times_heads_times_width(tmp_path: Path, name: str) -> None:
+    config = {"head_dim": None} | PUBLISHED[name].config
+    if config["model_type"] == "gemma":
+        config["head_dim"] = config["head_dim"] or 256  # GemmaConfig's own
+    kv_heads = next(config[key] for key in (*KV, "") if config.get(key))
+    kv_heads = config.get("num_kv_heads", kv_heads)
+    width = config["head_dim"] or config["hidden_size"] // config["num_attention_heads"]
+    size = 2 * config["num_hidden_layers"] * kv_heads * width * 2
+    assert imported(tmp_path, name).kv_bytes_per_token == size
 
 
 SHAPE = ("layers", "parameters", "active_parameters", "kv_elements_per_token", "biases")

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from chipsim.kernels.attention import (
     AttentionShape,
+    Cut,
     attention_search,
     picked_blocks,
     rows_read,
-    wave_blocks,
+    wave_seconds,
     whole_blocks,
 )
 from chipsim.kernels.recurrence import RecurrenceShape, recurrence_search
@@ -105,8 +106,11 @@ def test_the_fullest_core_of_picked_rows_one_by_one(
     read = [min(before + i + 1, top_k) for i in range(query)][::-1]
     blocks = [max(1, math.ceil(rows / keys) // split) for rows in read]
     counts = range(1, query + 1)
-    expected = max(math.ceil(share * 3 * count) * min(blocks[:count]) for count in counts)
-    assert wave_blocks(shape, 16, keys, 3 * query, split, share) == expected
+    expected = max(
+        math.ceil(share * 3 * count) * (0.5 + 2.0 * min(blocks[:count])) for count in counts
+    )
+    cut = Cut(16, keys, 8, 1.0, 3 * query, 1.0, 2.0, 0.5, 1.0)
+    assert wave_seconds(shape, cut, split, share) == expected
 
 
 def test_a_latent_row_is_read_once_for_keys_and_values() -> None:

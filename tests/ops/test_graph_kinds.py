@@ -10,7 +10,7 @@ import pytest
 from chipsim.arch_configs import names
 from chipsim.errors import ConfigError
 from chipsim.ops.graph import Phase, layer_graph, phase_graph
-from chipsim.ops.layers import Experts, Latent, Linear
+from chipsim.ops.layers import Experts, Grouped, Latent, Linear
 from chipsim.ops.loads import ExpertLoad, distinct_experts
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.operators import (
@@ -21,9 +21,10 @@ from chipsim.ops.operators import (
     LatentAttention,
     Recurrence,
 )
-from chipsim.ops.parameters import expert_parameters, layer_modules, linear_widths
+from chipsim.ops.parameters import expert_parameters, layer_modules
 from chipsim.ops.plan import Parallelism
 from chipsim.ops.precision import Precision
+from chipsim.ops.recurrent_parameters import linear_widths
 from tests.ops.test_parts import MOE, small
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def matrix_parameters(spec: ModelSpec, layer: Layer) -> int:
     elif isinstance(mixer, Latent):
         count -= mixer.kv_lora_rank + (mixer.q_lora_rank or 0)
         count -= 2 * mixer.indexer.head_dim if mixer.indexer else 0
-    elif mixer is not None:
+    elif isinstance(mixer, Grouped):
         width = (mixer.heads + 2 * mixer.kv_heads) * mixer.head_dim
         count -= width if spec.has_bias("qkv") else 0
         count -= spec.hidden if spec.has_bias("output") else 0

@@ -90,8 +90,14 @@ def test_a_width_may_be_left_out_where_no_mlp_needs_it() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"attention": {"kind": "mlx"}}, "attention: .* gqa, mla or linear"),
-        ({"attention": {"kind": ["mla"]}}, "attention: .* gqa, mla or linear"),
+        (
+            {"attention": {"kind": "mlx"}},
+            "attention: .* gqa, mla, compressed, linear, scan or conv",
+        ),
+        (
+            {"attention": {"kind": ["mla"]}},
+            "attention: .* gqa, mla, compressed, linear, scan or conv",
+        ),
         ({"attention": 5}, "attention: 5"),
         ({"attention": {"kind": "mla"}}, "attention.kv_lora_rank: None .* required"),
         ({"attention": MLA | {"q_lora": 3}}, "attention.q_lora: 3 .* no such key"),

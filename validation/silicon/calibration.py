@@ -24,9 +24,12 @@ from chipsim.validation.silicon.judged import Workload
 from chipsim.validation.silicon.machines import block_name, chip_name
 from chipsim.validation.silicon.measured import read_measurements
 from chipsim.validation.silicon.stages import STAGES, UNFIT, Stage
+from chipsim.validation.silicon.suite import judged_points
 from chipsim.validation.statistics import error_statistics
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from chipsim.validation.silicon.baselines import Floats
 
 SCALE, STEP, STARTS = 0.1, 0.03, 3
@@ -39,7 +42,7 @@ class StageFit:
     """A stage, its fit, and the rows it saw."""
 
     stage: Stage
-    fit: Fit
+    fit: Fit[Execution]
     rows: int
 
 
@@ -68,6 +71,10 @@ class SiliconCalibration:
     def yaml(self) -> str:
         """The block as a file."""
         return to_yaml(self.block)
+
+    def points(self) -> pd.DataFrame:
+        """Every row under the fitted block, as `silicon_points` has them."""
+        return judged_points(self.workload, self.block)
 
     @property
     def text(self) -> str:
@@ -146,7 +153,8 @@ def calibrate_chip(
     start = _start(subject, stages)
     fits = fit_stages(start, workload, stages, progress)
     held = _held_out(start, workload, folds, stages, progress) if folds > 1 else None
-    block = written(fits[-1].fit.block)
+    paths = [path for each in fits for path in each.fit.paths]
+    block = written(fits[-1].fit.block, paths)
     result = SiliconCalibration(workload, start, block, tuple(fits), held)
     if out is not None:
         Path(out).write_text(result.yaml, encoding="utf-8")
@@ -161,7 +169,7 @@ def fit_stages(
 ) -> list[StageFit]:
     """Fit every stage that has rows, each from the block of the one before."""
     found: list[StageFit] = []
-    block, known = start, dict[str, Fit]()
+    block, known = start, dict[str, Fit[Execution]]()
     for stage in stages:
         weights = np.array([_weight(stage, workload, i) for i in range(len(workload.rows))])
         if not (weights > 0).any():
@@ -207,7 +215,7 @@ def _value(fields: dict[str, object], path: str) -> float:
     return float(place)  # type: ignore[arg-type]
 
 
-def _residuals(part: Workload, weights: Floats) -> Residuals:
+def _residuals(part: Workload, weights: Floats) -> Residuals[Execution]:
     measured, roots = part.measured, np.sqrt(weights)
 
     def residuals(block: Execution) -> Floats:

@@ -59,14 +59,13 @@ class Workload:
             [sum(model.estimate(op).latency_s for op in work) for work in self.works]
         )
 
-    def bounds(self, block: Execution) -> list[Bound]:
-        """What the longest operator of every row waits for."""
+    def bound(self, block: Execution) -> tuple[Floats, list[Bound]]:
+        """Our seconds of every row, and what its longest operator waits for."""
         model = PerformanceModel(self.chip, block, warm=True)
-        longest = [
-            max((model.estimate(op) for op in work), key=lambda found: found.latency_s)
-            for work in self.works
-        ]
-        return [found.bound for found in longest]
+        found = [[model.estimate(op) for op in work] for work in self.works]
+        longest = (max(parts, key=lambda part: part.latency_s) for parts in found)
+        seconds = np.array([sum(part.latency_s for part in parts) for parts in found])
+        return seconds, [part.bound for part in longest]
 
 
 def regime(ideal: float, arithmetic: float, linked: bool) -> str:

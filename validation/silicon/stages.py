@@ -47,10 +47,13 @@ class Stage:
 
 
 SILICON = (
-    Factor(("launch.gemm",), 2.7e-6, 2e-7, 2e-5),
+    Factor(("launch.gemm", "launch.batched_gemm"), 2.7e-6, 2e-7, 2e-5),
     Factor(("sustained.tensor",), 0.84, 0.3, 1.0),
-    Factor(("sustained.memory",), 0.85, 0.3, 1.0),
-    Factor(("core_draw",), 25.0, 2.0, 500.0),
+    Factor(("sustained.memory",), 0.82, 0.3, 1.0),
+    Factor(("core_feed",), 0.3, 0.02, 4.0),
+    Factor(("core_store",), 0.09, 0.005, 2.0),
+    Factor(("step_latency",), 8e-8, 1e-9, 1e-6),
+    Factor(("sync",), 2.7e-6, 1e-8, 2e-5),
 )
 """Fixed by bf16 products."""
 

@@ -81,7 +81,7 @@ def silicon_points(
             skipped.append(Skipped(subject.name, "nothing came before it to take over"))
             continue
         block = donor_block(subject.name) if transfer else execution or own_block(subject)
-        frames.append(_judge(Workload.of(subject, members), Execution.load(block)))
+        frames.append(judged_points(Workload.of(subject, members), Execution.load(block)))
     if not frames:
         reasons = "; ".join(f"{each.name}: {each.why}" for each in skipped)
         raise ChipsimError(f"{data or SUITE}: nothing to judge ({reasons})")
@@ -107,14 +107,15 @@ def _by_chip(
             skipped.append(Skipped(name, f"{len(members)} rows: no such chip in the library"))
 
 
-def _judge(workload: Workload, block: Execution) -> pd.DataFrame:
-    """Points of one chip."""
+def judged_points(workload: Workload, block: Execution) -> pd.DataFrame:
+    """Points of one chip under a block, as `silicon_points` has them."""
     import pandas as pd
 
+    estimates, bounds = workload.bound(block)
     ideals = [baselines.ideal(workload.chip, work) for work in workload.works]
     points = []
     for row, exact, seconds, bound in zip(
-        workload.rows, ideals, workload.estimates(block), workload.bounds(block), strict=True
+        workload.rows, ideals, estimates, bounds, strict=True
     ):
         points.append(
             point(

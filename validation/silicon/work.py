@@ -38,8 +38,10 @@ FORMATS = {"fp8_block": "fp8-block"}
 """Formats of a product's operands, where they are not named as the row's."""
 LATENT, ROTARY, NOPE = 512, 64, 128
 """Elements of DeepSeek's cached row and of a head (DeepSeek-V2, 2024)."""
-SORTS = 3
-"""Kernels that sort routes by expert: local and global prefix sums, and the merge."""
+ROUTER = 4
+"""Kernels of TensorRT-LLM that pick experts: softmax, selection, weights, and a cast."""
+SORTS = 4
+"""Kernels that sort routes by expert: local and global sums, merge, and addresses."""
 ALIGNS = 2
 """Triton's: count and pad to whole blocks, and sort."""
 
@@ -142,16 +144,16 @@ def _moe(row: Measurement) -> Work:
     tokens, hidden = size["tokens"], size["hidden"]
     routes = max(1.0, tokens * size["topk"] / size["ep"])
     up, activation, down = _expert_products(row, routes)
+    router = [Softmax("", tokens, size["experts"], "fp32") for _ in range(ROUTER)]
     sorts = [Elementwise("", tokens * size["topk"], "fp32") for _ in range(SORTS)]
-    return (
-        Softmax("", tokens, size["experts"], "fp32"),
-        *sorts,
-        Elementwise("", math.ceil(routes) * hidden, "bf16"),  # rows to their expert's place
-        up,
-        activation,
-        down,
-        Elementwise("", tokens * hidden, "bf16", math.ceil(routes / tokens)),
-    )
+    placed = Elementwise("", math.ceil(routes) * hidden, "bf16", scattered=True)
+    return (*router, *sorts, placed, up, activation, down, _summed(tokens, hidden, routes))
+
+
+def _summed(tokens: int, hidden: int, routes: float) -> Elementwise:
+    """The weighted sum of what experts made of every token, wherever it lies."""
+    reads = math.ceil(routes / tokens)
+    return Elementwise("", tokens * hidden, "bf16", reads, scattered=True)
 
 
 def _triton_experts(row: Measurement) -> Work:
@@ -165,7 +167,7 @@ def _triton_experts(row: Measurement) -> Work:
     tokens = max(1, math.ceil(size["tokens"] * min(1.0, size["topk"] / size["ep"])))
     routes = tokens * size["topk"]
     align = [Elementwise("", routes, "fp32") for _ in range(ALIGNS)]
-    total = Elementwise("", tokens * size["hidden"], "bf16", size["topk"])
+    total = _summed(tokens, size["hidden"], float(routes))
     return (*align, *_expert_products(row, float(routes)), total)
 
 

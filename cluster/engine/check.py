@@ -1,0 +1,119 @@
+"""Whether what the engine is given can be run at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from chipsim.cluster.engine import codes
+from chipsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from chipsim.cluster.engine.inputs import Options, Records, Requests
+    from chipsim.cluster.engine.steps import Steps
+
+LARGEST = 2**31 - 1
+"""Tokens and requests are counted in 32 bits."""
+LARGEST_HEAPS = 2**27
+"""Entries of the heaps of decodes, all ranks together: 1 GiB."""
+
+
+def check(
+    requests: Requests,
+    steps: Steps,
+    pools: Records,
+    instances: Records,
+    links: Records,
+    timers: Records,
+    options: Options,
+    joules: Steps | None,
+) -> None:
+    """Raise what `run` raises."""
+    _check_requests(requests)
+    _check_steps("steps", steps)
+    if options.energy and joules is None:
+        raise ConfigError("options", "energy", True, "joules tables are given")
+    if joules is not None:
+        _check_steps("joules", joules)
+    _check_pools(pools, len(steps.prefill))
+    _check_instances(instances, len(pools))
+    _need("links", "shape", links, links.shape == (len(pools),) * 2, "one row per two pools")
+    for name in ("latency_s", "descriptors", "descriptors_per_token", "descriptor_s",
+                 "bytes_per_token"):  # fmt: skip
+        _each("links", links, name, (links[name] >= 0) & (links[name] < np.inf), "0 or more")
+    for name in ("bytes_per_s", "dequant_bytes_per_s", "layers"):
+        _each("links", links, name, links[name] > 0, "above 0")
+    known = timers["time_s"]
+    _need("timers", "time_s", known, bool((np.diff(known) >= 0).all()), "in order of time")
+    inside = (timers["instance"] >= -1) & (timers["instance"] < len(instances))
+    _each("timers", timers, "instance", inside, "an instance")
+    batch = int(min(pools["max_batch"].max(), max(1, len(requests.prompt))))
+    ranks = int(instances["ranks"].sum())
+    _need("pools", "max_batch", batch, batch * ranks <= LARGEST_HEAPS,
+          f"at most {LARGEST_HEAPS // ranks} for {ranks} ranks")  # fmt: skip
+
+
+def _check_requests(given: Requests) -> None:
+    n = len(given.arrival_s)
+    _need("requests", "arrival_s", n, 0 < n < LARGEST, "1 to 2**31 - 2 requests")
+    for name in ("prompt", "output", "priority", "parent", "think_s"):
+        values = getattr(given, name)
+        _need("requests", name, values.shape, values.shape == (n,), f"{n} values")
+    for name in ("prompt", "output"):
+        values = getattr(given, name)
+        _rows("requests", name, values, (values >= 1) & (values < LARGEST // 4), "1 to 2**29")
+    numbers, parent = np.arange(n), given.parent
+    _rows("requests", "parent", parent, (parent >= -1) & (parent < numbers), "an earlier one")
+    arrival = np.where(parent < 0, given.arrival_s, 0.0)
+    _rows("requests", "arrival_s", given.arrival_s, np.isfinite(arrival), "a time")
+    roots = given.arrival_s[parent < 0]
+    _rows("requests", "arrival_s", roots[1:], np.diff(roots) >= 0, "in order of time")
+    think = given.think_s
+    _rows("requests", "think_s", think, (think >= 0) & np.isfinite(think), "0 or more")
+
+
+def _check_steps(name: str, steps: Steps) -> None:
+    for field in ("prefill", "mixed", "decode", "head", "prompts", "contexts"):
+        values = getattr(steps, field)
+        _rows(name, field, values.ravel(), np.isfinite(values.ravel()), "finite")
+    for field in ("prefill", "mixed", "decode", "head"):
+        values = getattr(steps, field).ravel()
+        _rows(name, field, values, values >= 0, "0 or more")
+
+
+def _check_pools(pools: Records, tables: int) -> None:
+    _need("pools", "", 0, len(pools) > 0, "at least one pool")
+    for name in ("block", "kv_blocks", "max_batch", "max_tokens"):
+        _each("pools", pools, name, pools[name] >= 1, "1 or more")
+    _each("pools", pools, "kv_blocks", pools["kv_blocks"] <= 2**45, "at most 2**45")
+    _each("pools", pools, "block", pools["block"] <= 2**16, "at most 65536")
+    _each("pools", pools, "table", (pools["table"] >= 0) & (pools["table"] < tables),
+          f"a table below {tables}")  # fmt: skip
+    small = (pools["batching"] == codes.CHUNKED) & (pools["max_tokens"] < pools["max_batch"])
+    _each("pools", pools, "max_tokens", ~small, "max_batch or more with chunked prefill")
+
+
+def _check_instances(instances: Records, pools: int) -> None:
+    _need("instances", "", 0, len(instances) > 0, "at least one instance")
+    inside = (instances["pool"] >= 0) & (instances["pool"] < pools)
+    _each("instances", instances, "pool", inside, f"a pool below {pools}")
+    _each("instances", instances, "ranks", instances["ranks"] >= 1, "1 or more")
+    known = np.isin(instances["role"], list(codes.ROLE.values()))
+    _each("instances", instances, "role", known, "prefill, decode or mixed")
+
+
+def _each(where: str, rows: Records, field: str, fine: Any, allowed: str) -> None:
+    _rows(where, field, rows[field].ravel(), np.asarray(fine).ravel(), allowed)
+
+
+def _rows(where: str, field: str, values: Any, fine: Any, allowed: str) -> None:
+    wrong = np.flatnonzero(~fine)
+    if len(wrong):
+        at = int(wrong[0])
+        raise ConfigError(where, f"{field}[{at}]", values[at].item(), allowed)
+
+
+def _need(where: str, field: str, value: object, fine: bool, allowed: str) -> None:
+    if not fine:
+        raise ConfigError(where, field, value, allowed)

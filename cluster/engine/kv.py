@@ -1,0 +1,89 @@
+"""Blocks of KV: how many, taken, given back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chipsim.cluster.engine.codes import DECODE, RESERVE_FINAL
+from chipsim.cluster.engine.heaps import heap_push
+from chipsim.cluster.engine.touch import rescore, touch
+from chipsim.kernels.jit import part
+
+if TYPE_CHECKING:
+    from chipsim.cluster.engine.state import State
+
+
+@part
+def blocks_of(tokens: int, block: int) -> int:
+    """Blocks that hold so many tokens."""
+    return (tokens + block - 1) // block
+
+
+@part
+def blocks_needed(S: State, k: int, r: int) -> int:
+    """Blocks that a request takes on a rank when it is admitted."""
+    request, pool = S.requests[r], S.pools[S.ranks[k].pool]
+    tokens = request.length + 1
+    if pool.reserve == RESERVE_FINAL and S.instances[S.ranks[k].instance].role & DECODE:
+        tokens = request.prompt + request.output
+    return blocks_of(tokens, pool.block)
+
+
+@part
+def fits(S: State, i: int, r: int) -> bool:
+    """Whether an empty rank of the instance could serve the request to its end."""
+    instance, request = S.instances[i], S.requests[r]
+    tokens = request.prompt + request.output if instance.role & DECODE else request.length + 1
+    block = S.pools[instance.pool].block
+    return blocks_of(tokens, block) <= S.ranks[instance.first].capacity
+
+
+@part
+def held(S: State, k: int, r: int, running: int) -> int:
+    """Blocks that a request holds; ``running``: 1 if it decodes in a step under way."""
+    request = S.requests[r]
+    steps = S.ranks[k].steps - request.joined + running
+    return max(
+        request.blocks,
+        blocks_of(request.context + steps - 1, S.pools[S.ranks[k].pool].block),
+    )
+
+
+@part
+def take(S: State, k: int, blocks: int) -> None:
+    """Take blocks of a rank; the caller knows that they are free."""
+    _account(S, k)
+    S.ranks[k].used += blocks
+    S.instances[S.ranks[k].instance].used += blocks
+    rescore(S, S.ranks[k].instance)
+
+
+@part
+def release(S: State, k: int, blocks: int) -> None:
+    """Give blocks back, and wake whoever may wait for them."""
+    _account(S, k)
+    rank = S.ranks[k]
+    instance = S.instances[rank.instance]
+    rank.used -= blocks
+    instance.used -= blocks
+    rescore(S, rank.instance)
+    touch(S, rank.instance)
+    S.sim[0].released = 1
+    if instance.handoffs >= 0:
+        call(S, rank.instance)
+
+
+@part
+def call(S: State, i: int) -> None:
+    """Have the queue of hand-offs to an instance looked at."""
+    if not S.instances[i].called:
+        S.instances[i].called = 1
+        heap_push(S.called, S.sim[0].called, i)
+        S.sim[0].called += 1
+
+
+@part
+def _account(S: State, k: int) -> None:
+    rank, now = S.ranks[k], S.sim[0].now_s
+    rank.used_seconds += rank.used * (now - rank.used_since_s)
+    rank.used_since_s = now

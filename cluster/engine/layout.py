@@ -1,0 +1,171 @@
+"""Arrays of a run, as they stand before the first event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipsim.cluster.engine import codes
+from chipsim.cluster.engine.heaps import tree_build
+from chipsim.cluster.engine.routing import list_able
+from chipsim.cluster.engine.state import (
+    INSTANCE_STATE,
+    RANK,
+    REQUEST,
+    SIM,
+    STEP,
+    Packed,
+    State,
+    in_kernel,
+)
+from chipsim.cluster.engine.touch import rescore
+from chipsim.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from chipsim.cluster.engine.inputs import Floats, Ints, Options, Records, Requests
+    from chipsim.cluster.engine.steps import Steps
+
+LOG = 1 << 20
+"""Rows of a log that are kept before they are handed over."""
+
+
+def lay_out(
+    requests: Requests,
+    steps: Steps,
+    pools: Records,
+    instances: Records,
+    links: Records,
+    timers: Records,
+    options: Options,
+    joules: Steps | None,
+) -> State:
+    """The state before anything happened."""
+    records, order = _requests(requests)
+    ranks = _ranks(pools, instances, steps)
+    batch = _batch(requests, pools)
+    limited = int(steps.limit.max()) > 0
+    growing = bool((pools["reserve"] == codes.RESERVE_PROMPT).any())
+    values, tree = _trees(len(instances))
+    state = State(
+        requests=records,
+        ranks=ranks,
+        instances=_instances(pools, instances),
+        pools=pools,
+        links=links,
+        sim=_sim(options, pools, instances),
+        steps=steps,
+        joules=steps if joules is None else joules,
+        values=values,
+        tree=tree,
+        finish=np.zeros((len(ranks), batch), np.int64),
+        saturate=np.zeros((len(ranks), batch if limited else 1), np.int64),
+        edges=np.zeros((len(ranks), int(pools["block"].max()) if growing else 1), np.int64),
+        touched=np.zeros(len(instances), np.int64),
+        called=np.zeros(len(instances), np.int64),
+        able=np.zeros((2, len(instances)), np.int64),
+        order=order,
+        timers=timers,
+        gaps=np.zeros(0),
+        gap_counts=np.zeros(0, np.int32),
+        log=np.zeros(0, STEP),
+    )
+    rows = LOG + gap_room(state) if options.log_gaps else gap_room(state)
+    state = state._replace(
+        gaps=np.empty(rows),
+        gap_counts=np.empty(rows, np.int32),
+        log=np.empty((LOG if options.log_steps else 0) + len(instances), STEP),
+    )
+    prepare(Packed(state).table)
+    return state
+
+
+def gap_room(state: State) -> int:
+    """The most rows of gaps that one instant can write: each sequence once, and each rank."""
+    ranks, batch = state.finish.shape
+    return ranks + 2 * min(ranks * batch, len(state.requests))
+
+
+@kernel
+def prepare(table: Ints) -> None:
+    """Build the trees."""
+    S = in_kernel(table)
+    list_able(S)
+    for i in range(S.instances.shape[0]):
+        rescore(S, i)
+    for row in range(S.tree.shape[0]):
+        tree_build(S.tree[row], S.values[row])
+
+
+def _requests(given: Requests) -> tuple[Records, Ints]:
+    row = np.zeros((), REQUEST)
+    for name in REQUEST.names or ():
+        if name.endswith("_s"):
+            row[name] = np.nan
+    for name in ("child", "next", "prev", "below", "above", "chain", "rank", "to",
+                 "first_turn", "next_turn", "prefill_instance", "prefill_rank",
+                 "decode_instance", "decode_rank"):  # fmt: skip
+        row[name] = -1
+    # As bytes: field by field it would be most of a short run's time.
+    records = np.empty(len(given.arrival_s), REQUEST)
+    records.view(np.uint8).reshape(-1, REQUEST.itemsize)[:] = np.frombuffer(
+        row.tobytes(), np.uint8
+    )
+    for name in ("prompt", "output", "priority", "parent", "think_s"):
+        records[name] = getattr(given, name)
+    records["arrival_s"] = np.where(given.parent < 0, given.arrival_s, np.nan)
+    records["length"] = given.prompt
+    turns = np.flatnonzero(given.parent >= 0)
+    for turn in turns[::-1]:
+        parent = given.parent[turn]
+        records["next_turn"][turn] = records["first_turn"][parent]
+        records["first_turn"][parent] = turn
+    return records, np.flatnonzero(given.parent < 0)
+
+
+def _ranks(pools: Records, instances: Records, steps: Steps) -> Records:
+    owner = np.repeat(np.arange(len(instances)), instances["ranks"])
+    ranks = np.zeros(len(owner), RANK)
+    ranks["instance"], ranks["pool"] = owner, instances["pool"][owner]
+    ranks["capacity"] = pools["kv_blocks"][ranks["pool"]]
+    ranks["limit"] = steps.limit[pools["table"][ranks["pool"]]]
+    for name in ("queue", "ready", "bottom", "top", "fresh", "first", "last"):
+        ranks[name] = -1
+    return ranks
+
+
+def _instances(pools: Records, instances: Records) -> Records:  # noqa: ARG001
+    records = np.zeros(len(instances), INSTANCE_STATE)
+    for name in ("pool", "role", "ranks"):
+        records[name] = instances[name]
+    records["first"] = np.cumsum(instances["ranks"]) - instances["ranks"]
+    records["up"], records["handoffs"] = 1, -1
+    return records
+
+
+def _sim(options: Options, pools: Records, instances: Records) -> Records:
+    sim = np.zeros(1, SIM)
+    for name in options._fields:
+        if name in (SIM.names or ()):
+            sim[name] = getattr(options, name)
+    for name in ("transfers", "retrying", "thinking", "handoffs", "outside",
+                 "last_prefill", "last_decode"):  # fmt: skip
+        sim[name] = -1
+    tokens = pools["kv_blocks"] * pools["block"]
+    sim["smallest"] = tokens[instances["pool"]].min()
+    sim["disaggregated"] = bool((instances["role"] != codes.MIXED).any()) or (
+        not options.keep_mixed
+    )
+    sim["decode_final"] = bool((pools["reserve"] == codes.RESERVE_FINAL).all())
+    return sim
+
+
+def _batch(requests: Requests, pools: Records) -> int:
+    """The most sequences that decode on one rank."""
+    most = np.minimum(pools["max_batch"], pools["kv_blocks"]).max()
+    return int(min(most, max(1, len(requests.prompt))))
+
+
+def _trees(instances: int) -> tuple[Floats, Ints]:
+    leaves = max(2, 1 << (instances - 1).bit_length())
+    return np.full((4, leaves), np.inf), np.zeros((4, 2 * leaves), np.int64)

@@ -1,0 +1,311 @@
+"""Everything that a run knows at one instant: records of requests, ranks and instances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from chipsim.cluster.engine.inputs import LINK, POOL, TIMER
+from chipsim.cluster.engine.steps import Steps
+from chipsim.cluster.engine.view import ViewType, array_type, table_of, view_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Records = NDArray[np.void]
+
+Record: TypeAlias = Any
+"""One row of a structured array, whose fields a kernel reads and writes as attributes."""
+
+REQUEST_OUT = [
+    ("arrival_s", "f8"),  # of a turn: its parent's completion and its think time
+    ("prompt", "i8"),
+    ("output", "i8"),
+    ("status", "i8"),  # codes.STATUS
+    ("reason", "i8"),  # codes.REASON
+    ("emitted", "i8"),  # output tokens so far
+    ("cached", "i8"),  # prompt tokens found in a prefix cache
+    ("preemptions", "i8"),
+    ("retries", "i8"),
+    ("prefill_instance", "i8"),  # the last one, -1: none
+    ("prefill_rank", "i8"),  # counted over all instances
+    ("decode_instance", "i8"),
+    ("decode_rank", "i8"),
+    ("queue_start_s", "f8"),  # into the queue where it was last prefilled
+    ("prefill_start_s", "f8"),  # start of the first step that computed some of it
+    ("prefill_end_s", "f8"),
+    ("first_token_s", "f8"),
+    ("transfer_start_s", "f8"),
+    ("transfer_end_s", "f8"),
+    ("decode_start_s", "f8"),  # start of its first decode step
+    ("finish_s", "f8"),
+]
+"""What is told about a request; times are NaN until they come to pass."""
+
+REQUEST = np.dtype(
+    [
+        *REQUEST_OUT,
+        ("k0", "f8"),  # keys and links of the queue that it waits in
+        ("k1", "f8"),
+        ("child", "i8"),
+        ("next", "i8"),
+        ("prev", "i8"),
+        ("below", "i8"),  # neighbours in the running list of its rank
+        ("above", "i8"),
+        ("chain", "i8"),  # next in a step's prompts, or among those that just joined
+        ("first_turn", "i8"),  # turns that wait on it
+        ("next_turn", "i8"),
+        ("parent", "i8"),
+        ("priority", "i8"),
+        ("phase", "i8"),  # codes.WAITING ...
+        ("rank", "i8"),  # where its KV is, or its place in a queue
+        ("to", "i8"),  # rank that the KV is on its way to
+        ("length", "i8"),  # tokens to prefill: prompt, and what was generated before
+        ("done", "i8"),  # of them computed, or found
+        ("chunk", "i8"),  # computed by the running step
+        ("blocks", "i8"),  # taken when admitted, at `rank` and at `to`
+        ("to_blocks", "i8"),
+        ("sent", "i8"),  # tokens on their way, or there
+        ("draws", "i8"),  # random numbers used
+        ("context", "i8"),  # of its next decode when it joined
+        ("joined", "i8"),  # decode steps of the rank when it joined
+        ("admitted_s", "f8"),
+        ("last_s", "f8"),  # its last token
+        ("step_start_s", "f8"),  # of the step that ended its prefill
+        ("think_s", "f8"),
+    ],
+    align=True,
+)
+
+RANK = np.dtype(
+    [
+        ("instance", "i8"),
+        ("pool", "i8"),
+        ("capacity", "i8"),  # blocks
+        ("used", "i8"),
+        ("used_since_s", "f8"),
+        ("used_seconds", "f8"),  # blocks x seconds
+        ("queue", "i8"),  # waiting requests, and how many
+        ("waiting", "i8"),
+        ("ready", "i8"),  # requests whose KV came from elsewhere
+        ("bottom", "i8"),  # the running list, in order of admission
+        ("top", "i8"),
+        ("running", "i8"),
+        ("decoding", "i8"),
+        ("steps", "i8"),  # decode steps done
+        ("context", "i8"),  # of the next decode step, summed
+        ("bounded", "i8"),  # the same up to the limit
+        ("growing", "i8"),  # decodes whose context is below the limit
+        ("saturations", "i8"),  # entries of its heap in State.saturate
+        ("fresh", "i8"),  # decodes that have not stepped since they joined
+        ("fresh_on_edge", "i8"),  # of them: have the block that their step opens
+        ("last_s", "f8"),  # end of the last decode step
+        ("requests", "i8"),  # all that were sent here and have not left
+        ("pending", "i8"),  # prompt tokens not computed, and decodes
+        ("first", "i8"),  # prompts of this step, or the one that goes on
+        ("last", "i8"),
+        ("tokens", "i8"),  # features of this step
+        ("squares", "f8"),
+        ("earlier", "f8"),
+        ("ending", "i8"),
+        ("decodes", "i8"),
+        ("limit", "i8"),  # of bounded attention, 0: none
+        ("added_s", "f8"),  # swaps and loads, for the next step
+        ("preempted", "i8"),  # in this formation
+    ],
+    align=True,
+)
+
+INSTANCE_STATE = np.dtype(
+    [
+        ("pool", "i8"),
+        ("role", "i8"),
+        ("up", "i8"),
+        ("first", "i8"),  # rank
+        ("ranks", "i8"),
+        ("step", "i8"),  # codes.IDLE ...: what runs
+        ("start_s", "f8"),
+        ("touched", "i8"),
+        ("called", "i8"),
+        ("requests", "i8"),  # sums over ranks
+        ("pending", "i8"),
+        ("used", "i8"),
+        ("next_rank", "i8"),
+        ("handoffs", "i8"),  # queue of hand-offs to this one
+        ("send_free_s", "f8"),
+        ("receive_free_s", "f8"),
+        ("prefill_s", "f8"),  # busy seconds
+        ("decode_s", "f8"),
+        ("mixed_s", "f8"),
+        ("steps", "i8"),
+        ("prompt_tokens", "i8"),
+        ("decode_tokens", "i8"),
+        ("used_seconds", "f8"),
+        ("joules", "f8"),
+    ],
+    align=True,
+)
+
+SIM = np.dtype(
+    [
+        ("now_s", "f8"),
+        ("stopped", "i8"),  # codes.STOPPED
+        ("events", "i8"),
+        ("max_events", "i8"),
+        ("max_time_s", "f8"),
+        ("arrived", "i8"),  # cursor over State.order
+        ("timed", "i8"),  # cursor over State.timers
+        ("sequence", "i8"),
+        ("touched", "i8"),  # entries of State.touched
+        ("called", "i8"),  # entries of State.called
+        ("transfers", "i8"),  # queues
+        ("retrying", "i8"),
+        ("thinking", "i8"),
+        ("handoffs", "i8"),
+        ("outside", "i8"),
+        ("released", "i8"),  # KV was freed since a hand-off last found no room
+        ("routing", "i8"),
+        ("decode_routing", "i8"),
+        ("decode_at", "i8"),
+        ("keep_mixed", "i8"),
+        ("retry_s", "f8"),
+        ("first_token_from", "i8"),
+        ("seed", "u8"),
+        ("prompt_limit", "i8"),
+        ("log_gaps", "i8"),
+        ("log_steps", "i8"),
+        ("energy", "i8"),
+        ("last_prefill", "i8"),  # round robin: instance, and place of the next to ask
+        ("last_decode", "i8"),
+        ("turn_prefill", "i8"),
+        ("turn_decode", "i8"),
+        ("able_prefill", "i8"),  # entries of State.able
+        ("able_decode", "i8"),
+        ("largest_decode", "i8"),  # tokens that the largest rank that decodes holds
+        ("smallest", "i8"),  # tokens that the smallest rank holds
+        ("gaps", "i8"),  # entries of the logs
+        ("steps", "i8"),
+        ("disaggregated", "i8"),  # some instance may only prefill, or hands off
+        ("decode_final", "i8"),  # every pool takes all blocks at admission
+        ("finished", "i8"),
+        ("rejected", "i8"),
+        ("emitted", "i8"),
+    ],
+    align=True,
+)
+
+STEP = np.dtype(
+    [
+        ("start_s", "f8"),
+        ("end_s", "f8"),
+        ("instance", "i4"),
+        ("kind", "i4"),  # codes.PREFILL_STEP ...
+        ("prompt_tokens", "i4"),
+        ("prompts", "i4"),
+        ("decodes", "i4"),
+        ("waiting", "i4"),
+        ("kv_blocks", "i8"),
+    ],
+    align=True,
+)
+"""A row of the log of steps: an instance's, its ranks summed."""
+
+
+class State(NamedTuple):
+    """Arrays that the loop works on; (…) their shapes.
+
+    Attributes
+    ----------
+    requests, ranks, instances, pools : (requests,), (ranks,), (instances,), (pools,)
+    links : (pools, pools)
+    sim : (1,)
+        Numbers of the whole run.
+    values, tree : (4, leaves), (4, 2 * leaves)
+        The winner trees `codes.CLOCK`, ``TO_PREFILL``, ``TO_DECODE``, ``ROOM``.
+    finish, saturate : (ranks, batch)
+        Heaps of ``decode step << 32 | request``: a decode's last step, and the one after
+        which its context has reached the limit.
+    edges : (ranks, block)
+        Decodes by the residue of the step that opens a new block for them.
+    touched, called : (instances,)
+        Heaps of the instances to look at before time goes on: may form a batch; may have
+        room for a hand-off.
+    able : (2, instances)
+        Instances that may prefill, and that may decode.
+    order : (roots,)
+        Requests without parent in order of arrival.
+    timers, gaps, gap_counts, log
+        See `inputs.TIMER`, `Outcome`, `STEP`.
+    """
+
+    requests: Records
+    ranks: Records
+    instances: Records
+    pools: Records
+    links: Records
+    sim: Records
+    steps: Steps
+    joules: Steps
+    values: Floats
+    tree: Ints
+    finish: Ints
+    saturate: Ints
+    edges: Ints
+    touched: Ints
+    called: Ints
+    able: Ints
+    order: Ints
+    timers: Records
+    gaps: Floats
+    gap_counts: Ints
+    log: Records
+
+
+_STEPS = ViewType(
+    tuple(
+        (name, array_type("i8" if name == "limit" else "f8", axes))
+        for name, axes in (
+            ("prefill", 2), ("mixed", 2), ("decode", 2), ("head", 2), ("batches", 2),
+            ("queries", 2), ("prefixes", 2), ("prompts", 4), ("contexts", 4), ("limit", 1),
+        )
+    )
+)  # fmt: skip
+_STATE = ViewType(
+    (
+        ("requests", array_type(REQUEST, 1)),
+        ("ranks", array_type(RANK, 1)),
+        ("instances", array_type(INSTANCE_STATE, 1)),
+        ("pools", array_type(POOL, 1)),
+        ("links", array_type(LINK, 2)),
+        ("sim", array_type(SIM, 1)),
+        ("steps", _STEPS),
+        ("joules", _STEPS),
+        ("values", array_type("f8", 2)),
+        ("tree", array_type("i8", 2)),
+        ("finish", array_type("i8", 2)),
+        ("saturate", array_type("i8", 2)),
+        ("edges", array_type("i8", 2)),
+        ("touched", array_type("i8", 1)),
+        ("called", array_type("i8", 1)),
+        ("able", array_type("i8", 2)),
+        ("order", array_type("i8", 1)),
+        ("timers", array_type(TIMER, 1)),
+        ("gaps", array_type("f8", 1)),
+        ("gap_counts", array_type("i4", 1)),
+        ("log", array_type(STEP, 1)),
+    )
+)
+in_kernel = view_of(_STATE)
+"""``S = in_kernel(table)``, first thing in a kernel that Python calls."""
+
+
+class Packed:
+    """A state's table, and all that it points to."""
+
+    def __init__(self, state: State) -> None:
+        fixed = [f if isinstance(f, np.ndarray) else table_of(f) for f in state]
+        self.kept = (state, fixed)
+        self.table = table_of(fixed)

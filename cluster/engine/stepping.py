@@ -1,0 +1,148 @@
+"""A step of an instance: how long it takes, and what its end brings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipsim.cluster.engine.codes import DECODE_STEP, IDLE, MIXED_STEP, PREFILL_STEP
+from chipsim.cluster.engine.requests import emit, end_decode, end_prefill, log_gap
+from chipsim.cluster.engine.running import next_finished, step_contexts
+from chipsim.cluster.engine.steps import decode_seconds, mixed_seconds, prefill_seconds
+from chipsim.cluster.engine.touch import charge, set_clock, touch
+from chipsim.cluster.engine.transfer import send_chunk
+from chipsim.kernels.jit import hot_part, part
+
+if TYPE_CHECKING:
+    from chipsim.cluster.engine.state import State
+    from chipsim.cluster.engine.steps import Steps
+
+
+@hot_part
+def start_step(S: State, i: int, kind: int) -> None:
+    """Start the step that was planned: it lasts as long as the slowest rank's."""
+    instance, now = S.instances[i], S.sim[0].now_s
+    seconds = 0.0
+    for k in range(instance.first, instance.first + instance.ranks):
+        rank = S.ranks[k]
+        if rank.tokens > 0 or rank.decodes > 0:
+            seconds = max(seconds, rank_seconds(S, S.steps, k) + rank.added_s)
+            rank.added_s = 0.0
+    if S.sim[0].energy:
+        for k in range(instance.first, instance.first + instance.ranks):
+            instance.joules += rank_seconds(S, S.joules, k)
+    instance.step, instance.start_s = kind, now
+    set_clock(S, i, now + seconds)
+    if S.sim[0].log_steps:
+        log_step(S, i, now + seconds)
+
+
+@hot_part
+def rank_seconds(S: State, steps: Steps, k: int) -> float:
+    """What a table says of a rank's step; 0 if it does nothing."""
+    rank, table = S.ranks[k], S.pools[S.ranks[k].pool].table
+    n, tokens = rank.decodes, rank.tokens
+    context, bounded = float(rank.context), float(rank.bounded)
+    if tokens == 0:
+        return decode_seconds(steps, table, n, context, bounded) if n > 0 else 0.0
+    squares, earlier, ending = rank.squares, rank.earlier, rank.ending
+    if n == 0:
+        return prefill_seconds(steps, table, tokens, squares, earlier, ending)
+    return mixed_seconds(
+        steps, table, tokens, squares, earlier, ending, n, context, bounded
+    )  # fmt: skip
+
+
+@hot_part
+def end_step(S: State, i: int) -> None:
+    """Account for a step that ends now, and let every rank's requests go on."""
+    instance, now = S.instances[i], S.sim[0].now_s
+    set_clock(S, i, np.inf)
+    busy = now - instance.start_s
+    if instance.step == PREFILL_STEP:
+        instance.prefill_s += busy
+    elif instance.step == DECODE_STEP:
+        instance.decode_s += busy
+    elif instance.step == MIXED_STEP:
+        instance.mixed_s += busy
+    instance.steps += 1
+    for k in range(instance.first, instance.first + instance.ranks):
+        if S.ranks[k].decodes > 0:
+            end_decodes(S, k)
+        if S.ranks[k].tokens > 0:
+            end_prompts(S, k)
+    instance.step = IDLE
+    touch(S, i)
+
+
+@hot_part
+def end_decodes(S: State, k: int) -> None:
+    """Every decode of a rank has one more token; some have their last."""
+    rank, now = S.ranks[k], S.sim[0].now_s
+    S.instances[rank.instance].decode_tokens += rank.decodes
+    S.sim[0].emitted += rank.decodes
+    old = rank.decodes - _emit_fresh(S, k)
+    if old > 0:
+        log_gap(S, now - rank.last_s, old)
+    rank.last_s = now
+    step_contexts(S, k)
+    r = next_finished(S, k)
+    while r >= 0:
+        end_decode(S, k, r)
+        r = next_finished(S, k)
+
+
+@hot_part
+def _emit_fresh(S: State, k: int) -> int:
+    """Those whose first step this was have gaps of their own; how many."""
+    rank, count = S.ranks[k], 0
+    start = S.instances[rank.instance].start_s
+    r = rank.fresh
+    while r >= 0:
+        request = S.requests[r]
+        emit(S, r)
+        if np.isnan(request.decode_start_s):
+            request.decode_start_s = start
+        r, count = request.chain, count + 1
+    rank.fresh, rank.fresh_on_edge = -1, 0
+    return count
+
+
+@part
+def end_prompts(S: State, k: int) -> None:
+    """Prompts that a step computed are done, or go on in the next."""
+    rank, r = S.ranks[k], S.ranks[k].first
+    S.instances[rank.instance].prompt_tokens += rank.tokens
+    rank.first = -1
+    while r >= 0:
+        request = S.requests[r]
+        after = request.chain
+        request.done += request.chunk
+        charge(S, k, 0, -request.chunk)
+        if request.done == request.length:
+            end_prefill(S, k, r)
+        else:
+            rank.first = r
+            send_chunk(S, k, r)
+        r = after
+
+
+@part
+def log_step(S: State, i: int, end_s: float) -> None:
+    """A row of the log of steps, written when the step starts."""
+    instance = S.instances[i]
+    row = S.log[S.sim[0].steps]
+    S.sim[0].steps += 1
+    row.start_s, row.end_s, row.instance, row.kind = instance.start_s, end_s, i, instance.step
+    row.prompt_tokens, row.prompts, row.decodes, row.waiting = 0, 0, 0, 0
+    row.kv_blocks = instance.used
+    for k in range(instance.first, instance.first + instance.ranks):
+        rank = S.ranks[k]
+        row.prompt_tokens += rank.tokens
+        row.decodes += rank.decodes
+        row.waiting += rank.waiting
+        r = rank.first
+        while r >= 0:
+            row.prompts += 1
+            r = S.requests[r].chain

@@ -1,0 +1,184 @@
+"""KV on its way from the rank that prefilled to the rank that decodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chipsim.cluster.engine.codes import (
+    AT_ARRIVAL,
+    HANDING_OFF,
+    LAYERWISE,
+    NIC,
+    OUTSIDE,
+    READY,
+    STREAM,
+    TRANSFERRING,
+)
+from chipsim.cluster.engine.heaps import heap_pop
+from chipsim.cluster.engine.kv import blocks_needed, call, release, take
+from chipsim.cluster.engine.queues import queue_pop, queue_push
+from chipsim.cluster.engine.routing import has_room, to_decode
+from chipsim.cluster.engine.touch import charge, touch
+from chipsim.kernels.jit import part
+
+if TYPE_CHECKING:
+    from chipsim.cluster.engine.state import State
+
+
+@part
+def hand_off(S: State, k: int, r: int) -> None:  # noqa: ARG001
+    """Queue a prefilled request for a place to decode; its blocks stay taken meanwhile."""
+    request, sim = S.requests[r], S.sim[0]
+    request.phase = HANDING_OFF
+    if request.to_blocks > 0:
+        _send(S, r)
+        _depart(S, r)
+    elif sim.decode_at == AT_ARRIVAL:
+        there = S.instances[S.ranks[request.to].instance]
+        there.handoffs = queue_push(S.requests, there.handoffs, r, sim.now_s, 0.0)
+        call(S, S.ranks[request.to].instance)
+    else:
+        sim.handoffs = queue_push(S.requests, sim.handoffs, r, sim.now_s, 0.0)
+        sim.released = 1
+
+
+@part
+def send_chunk(S: State, k: int, r: int) -> None:
+    """Send what a step computed while the prefill goes on, if the link streams."""
+    request, to = S.requests[r], S.requests[r].to
+    if to < 0 or S.links[S.ranks[k].pool, S.ranks[to].pool].overlap != STREAM:
+        return
+    if request.to_blocks == 0 and has_room(S, to, r):
+        _reserve(S, r)
+    if request.to_blocks > 0:
+        _send(S, r)
+
+
+@part
+def serve_handoffs(S: State) -> None:
+    """Give places to waiting hand-offs, first come first served; none passes another."""
+    sim = S.sim[0]
+    while sim.called > 0:
+        i = heap_pop(S.called, sim.called)
+        sim.called -= 1
+        S.instances[i].called = 0
+        _serve_instance(S, i)
+    while sim.released and sim.handoffs >= 0:
+        r = sim.handoffs
+        k = to_decode(S, r, True)
+        if k >= 0:
+            sim.handoffs = queue_pop(S.requests, r)
+            S.requests[r].to = k
+            charge(S, k, 1, 1)
+            _begin(S, r)
+        elif sim.retry_s > 0.0:
+            sim.handoffs = queue_pop(S.requests, r)
+            _ask_again(S, r)
+        else:
+            break
+    sim.released = 0
+
+
+@part
+def _serve_instance(S: State, i: int) -> None:
+    instance = S.instances[i]
+    while instance.handoffs >= 0:
+        r = instance.handoffs
+        if has_room(S, S.requests[r].to, r):
+            instance.handoffs = queue_pop(S.requests, r)
+            _begin(S, r)
+        elif S.sim[0].retry_s > 0.0:
+            instance.handoffs = queue_pop(S.requests, r)
+            _ask_again(S, r)
+        else:
+            break
+
+
+@part
+def _ask_again(S: State, r: int) -> None:
+    sim = S.sim[0]
+    at = sim.now_s + sim.retry_s
+    sim.retrying = queue_push(S.requests, sim.retrying, r, at, float(sim.sequence))
+    sim.sequence += 1
+
+
+@part
+def _reserve(S: State, r: int) -> None:
+    request = S.requests[r]
+    request.to_blocks = blocks_needed(S, request.to, r)
+    take(S, request.to, request.to_blocks)
+
+
+@part
+def _begin(S: State, r: int) -> None:
+    _reserve(S, r)
+    _send(S, r)
+    _depart(S, r)
+
+
+@part
+def _depart(S: State, r: int) -> None:
+    """The last piece is on its way: wait for its end."""
+    request, sim = S.requests[r], S.sim[0]
+    request.phase = TRANSFERRING
+    at = request.transfer_end_s
+    sim.transfers = queue_push(S.requests, sim.transfers, r, at, float(sim.sequence))
+    sim.sequence += 1
+
+
+@part
+def _send(S: State, r: int) -> None:
+    """Send the tokens that are computed and not sent; note when they will be there."""
+    request, now = S.requests[r], S.sim[0].now_s
+    source, target = S.ranks[request.rank], S.ranks[request.to]
+    sender, receiver = S.instances[source.instance], S.instances[target.instance]
+    link = S.links[source.pool, target.pool]
+    tokens = request.done - request.sent
+    descriptors = link.descriptors + link.descriptors_per_token * tokens
+    total = link.latency_s + descriptors * link.descriptor_s
+    total += tokens * link.bytes_per_token / link.bytes_per_s
+    # Layer by layer only where the place was there when the prefill ended.
+    layered = link.overlap == LAYERWISE and request.prefill_end_s == now
+    start = now
+    if layered:
+        start = request.step_start_s + (now - request.step_start_s) / link.layers
+    if request.sent > 0:
+        start = max(start, request.transfer_end_s)
+    if link.contention == NIC:
+        start = max(start, sender.send_free_s, receiver.receive_free_s)
+    end = start + total
+    if layered:
+        end = max(end, now + total / link.layers)
+    if link.contention == NIC:
+        sender.send_free_s, receiver.receive_free_s = end, end
+    if request.sent == 0:
+        request.transfer_start_s = start
+    request.sent, request.transfer_end_s = request.done, end
+
+
+@part
+def end_transfer(S: State, r: int) -> None:
+    """The KV is there: free its source, convert it if it must be, then it is ready."""
+    request, sim = S.requests[r], S.sim[0]
+    if request.phase == TRANSFERRING:
+        source, target = S.ranks[request.rank], S.ranks[request.to]
+        link = S.links[source.pool, target.pool]
+        release(S, request.rank, request.blocks)
+        request.rank, request.blocks, request.phase = request.to, request.to_blocks, READY
+        request.to, request.to_blocks, request.sent = -1, 0, 0
+        wait = request.length * link.bytes_per_token / link.dequant_bytes_per_s
+        if wait > 0.0:
+            at = sim.now_s + wait
+            sim.transfers = queue_push(S.requests, sim.transfers, r, at, float(sim.sequence))
+            sim.sequence += 1
+            return
+    rank = S.ranks[request.rank]
+    rank.ready = queue_push(S.requests, rank.ready, r, sim.now_s, 0.0)
+    touch(S, rank.instance)
+
+
+@part
+def ask_again(S: State, r: int) -> None:
+    """A hand-off that found no room stands in its queue again."""
+    S.requests[r].phase = OUTSIDE
+    hand_off(S, S.requests[r].rank, r)

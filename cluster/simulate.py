@@ -1,0 +1,356 @@
+"""A scenario, run: objects -> arrays -> the engine -> what users would feel.
+
+Scenario -> Cluster (tables and memory, made once) -> run -> Simulation
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from chipsim.cluster.engine import Options, Requests, codes
+from chipsim.cluster.engine import instances as instance_rows
+from chipsim.cluster.engine import links as link_rows
+from chipsim.cluster.engine import pools as pool_rows
+from chipsim.cluster.engine import run as run_engine
+from chipsim.cluster.engine import timers as timer_rows
+from chipsim.cluster.latency_build import Sizes, Steps
+from chipsim.cluster.latency_table import stack_joules, stack_tables
+from chipsim.cluster.replicas import Need, Replica, replicas, wire_bytes
+from chipsim.cluster.results import Simulation
+from chipsim.cluster.scenario import PoolSpec, ReplicaSpec, Scenario
+from chipsim.cluster.spending import Price, pool_price
+from chipsim.cluster.timers import timer_list
+from chipsim.cluster.workload_spec import load_workload
+from chipsim.cost.power import power
+from chipsim.errors import ConfigError
+from chipsim.ops.model import ModelSpec
+
+if TYPE_CHECKING:
+    from chipsim.cluster.engine import Steps as EngineSteps
+    from chipsim.cluster.workload import Workload
+
+Floats = npt.NDArray[np.float64]
+Records = npt.NDArray[np.void]
+
+REFERENCE = "slo.slowdown.reference"
+"""Beside the pools: what slowdown is measured against."""
+
+PREFIX_CACHE = {"none": 0, "rank": 1, "pool": 2}
+
+
+class Capacity(NamedTuple):
+    """Of one instance.
+
+    Attributes
+    ----------
+    chips, ranks : int
+    block, kv_blocks : int
+        Tokens of a block of KV, and blocks of one rank.
+    """
+
+    chips: int
+    ranks: int
+    block: int
+    kv_blocks: int
+
+
+class Cluster:
+    """A scenario whose latency tables are made: run it for any counts, rates and seeds.
+
+    Parameters
+    ----------
+    scenario : Scenario, str or Path
+        A scenario, or its library name or path.
+    workload : Workload, optional
+        Requests; those of the scenario unless given.
+    with_energy : bool
+        Joules of every step too.
+
+    Raises
+    ------
+    ChipsimError
+        What is wrong with the scenario, its chips, model or workload, in one line.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario | str | Path,
+        workload: Workload | None = None,
+        *,
+        with_energy: bool = False,
+    ) -> None:
+        self.scenario = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
+        self.model = ModelSpec.load(self.scenario.model)
+        self.workload = workload or scenario_workload(self.scenario)
+        self.with_energy = with_energy
+        wanted: dict[str, tuple[ReplicaSpec, Need]] = {
+            name: (pool, self._need(pool)) for name, pool in self.scenario.pools.items()
+        }
+        slowdown = self.scenario.slo.slowdown
+        if slowdown is not None:
+            longest = int(self.workload.prompt_tokens.max())
+            alone = Need("both", Sizes(longest, 1, longest))
+            wanted[REFERENCE] = (slowdown.reference, alone)
+        self.replicas = replicas(wanted, self.scenario, self.model, with_energy)
+        self._reference = self.replicas.pop(REFERENCE, None)
+        self._check()
+
+    def run(
+        self,
+        *,
+        instances: Mapping[str, int] | None = None,
+        workload: Workload | None = None,
+        seed: int | None = None,
+        log_steps: bool = False,
+        log_gaps: bool = True,
+    ) -> Simulation:
+        """Serve the workload.
+
+        Parameters
+        ----------
+        instances : mapping of str to int, optional
+            Instances of pools, where they are not the scenario's.
+        workload : Workload, optional
+            Other requests, none larger than the largest of those that the tables are for.
+        seed : int, optional
+            Of random routing and faults; the scenario's unless given.
+        log_steps : bool
+            Keep a row for every step, for timelines.
+        log_gaps : bool
+            Keep the gaps between tokens: ITL percentiles need them.
+        """
+        began = time.perf_counter()
+        served = workload or self.workload
+        self._check_lengths(served)
+        counts = {name: pool.instances for name, pool in self.scenario.pools.items()}
+        counts |= dict(instances or {})
+        of = [number for number, name in enumerate(counts) for _ in range(counts[name])]
+        roles = [codes.ROLE[self.scenario.pools[name].role] for name in counts]
+        ranks = [self.replicas[name].table.ranks for name in counts]
+        outcome = run_engine(
+            as_requests(served),
+            self._steps,
+            self._pools,
+            instance_rows(of, role=np.take(roles, of), ranks=np.take(ranks, of)),
+            links=self._links,
+            timers=timer_rows(self._timers(counts, served, seed)),
+            options=self._options(seed, log_steps, log_gaps),
+            joules=self.joules,
+        )
+        return Simulation(self, served, counts, outcome, time.perf_counter() - began)
+
+    def capacity(self, pool: str) -> Capacity:
+        """Chips, ranks and KV blocks of one instance of a pool."""
+        number = list(self.replicas).index(pool)
+        table, row = self.replicas[pool].table, self._pools[number]
+        chips = self.replicas[pool].plan.chips
+        return Capacity(chips, table.ranks, int(row["block"]), int(row["kv_blocks"]))
+
+    def alone(self, workload: Workload) -> tuple[Floats, Floats] | None:
+        """Seconds of prefill, and of a decode step, of each request alone on the reference."""
+        if self._reference is None:
+            return None
+        prompts, place = np.unique(workload.prompt_tokens, return_inverse=True)
+        prefill, decode = self._reference.table.alone_s(prompts)
+        return prefill[place], decode[place]
+
+    @functools.cached_property
+    def prices(self) -> dict[str, Price]:
+        """Price of one instance of each pool (`ChipsimError`)."""
+        return {
+            name: pool_price(self.scenario, pool, self.replicas[name].plan.chips)
+            for name, pool in self.scenario.pools.items()
+        }
+
+    def idle_watts(self, pool: str) -> float:
+        """What the chips of an instance draw without work."""
+        chip, plan = self.replicas[pool].chip, self.replicas[pool].plan
+        return 0.0 if chip is None else power(chip).idle_w * plan.chips
+
+    def _need(self, pool: PoolSpec) -> Need:
+        """The steps that a pool may meet."""
+        turns = any(switch.role != pool.role for switch in self.scenario.switches)
+        both = pool.role == "mixed" or turns or self.scenario.routing == "mixed_pool"
+        prompt = int(self.workload.prompt_tokens.max())
+        longest = int((self.workload.prompt_tokens + self.workload.output_tokens).max())
+        again = longest if pool.reserve == "prompt" or self.scenario.faults else prompt
+        steps: Steps = "both"
+        if not both:
+            steps = "decode" if pool.role == "decode" else "prefill"
+        tokens = pool.max_batch if steps == "decode" else max(pool.max_tokens, again)
+        return Need(steps, Sizes(tokens, pool.max_batch, longest))
+
+    def _check_lengths(self, served: Workload) -> None:
+        """Refuse requests that the tables were not made for."""
+        for name in ("prompt_tokens", "output_tokens"):
+            longest, known = (int(getattr(w, name).max()) for w in (served, self.workload))
+            if longest > known:
+                allowed = f"at most {known}, as of the workload that the tables are for"
+                raise ConfigError(served.name, name, longest, allowed)
+
+    def _check(self) -> None:
+        for name, pool in self.scenario.pools.items():
+            if self._need(pool).steps != "prefill" and not self.replicas[name].table.can_decode:
+                allowed = "a plan without cp, which splits prompts"
+                raise ConfigError(self.scenario.name, f"pools.{name}.plan", pool.plan, allowed)
+
+    @functools.cached_property
+    def _steps(self) -> EngineSteps:
+        return stack_tables([each.table for each in self.replicas.values()])
+
+    @functools.cached_property
+    def joules(self) -> EngineSteps | None:
+        """Joules of steps; None where a chip of a pool is not described enough."""
+        return stack_joules([each.table for each in self.replicas.values()])
+
+    @functools.cached_property
+    def _pools(self) -> Records:
+        columns: dict[str, list[Any]] = {}
+        for number, (name, pool) in enumerate(self.scenario.pools.items()):
+            for field, value in self._pool(number, name, pool).items():
+                columns.setdefault(field, []).append(value)
+        return pool_rows(len(self.replicas), **columns)
+
+    def _pool(self, number: int, name: str, pool: PoolSpec) -> dict[str, Any]:
+        of = self.replicas[name]
+        tokens = of.kv_tokens(self.model, pool, f"{self.scenario.name}: pools.{name}")
+        ranks = of.table.ranks
+        return {
+            "table": number,
+            "batching": codes.BATCHING[pool.batching],
+            "order": codes.ORDER[pool.order],
+            "reserve": codes.RESERVE[pool.reserve],
+            "preemption": codes.PREEMPTION[pool.preemption],
+            "block": pool.block,
+            "kv_blocks": tokens // pool.block,
+            "max_batch": pool.max_batch,
+            "max_tokens": pool.max_tokens,
+            "max_queue": -1 if pool.max_queue is None else pool.max_queue,
+            "host_bytes_per_s": pool.host_bandwidth * of.plan.chips / ranks,
+            "kv_bytes_per_token": of.rank_bytes(self.model),
+            "max_preemptions": pool.max_preemptions,
+            "prefix_cache": PREFIX_CACHE[pool.prefix_cache],
+        }
+
+    @functools.cached_property
+    def _links(self) -> Records:
+        """From every pool to every other."""
+        names = list(self.replicas)
+        grid = [[self._link(self.replicas[a], self.replicas[b]) for b in names] for a in names]
+        columns = {field: [cell[field] for row in grid for cell in row] for field in grid[0][0]}
+        return link_rows(len(names), **columns)
+
+    def _link(self, source: Replica, target: Replica) -> dict[str, Any]:
+        handoff, model = self.scenario.handoff, self.model
+        bandwidth = handoff.bandwidth or min(
+            source.link_bytes_per_s or np.inf, target.link_bytes_per_s or np.inf
+        )
+        # Where tp differs, every piece of the smaller degree is cut for the larger one.
+        cut = max(source.plan.tp, target.plan.tp) / min(source.plan.tp, target.plan.tp)
+        pieces = handoff.descriptors_per_block
+        pieces = float(model.layers) * cut if pieces is None else pieces
+        block = min(pool.block for pool in self.scenario.pools.values())
+        return {
+            "latency_s": handoff.latency,
+            "bytes_per_s": bandwidth,
+            "bytes_per_token": wire_bytes(model, source.precision, handoff.format),
+            "descriptors_per_token": pieces / block,
+            "descriptor_s": handoff.per_descriptor,
+            "dequant_bytes_per_s": handoff.dequantise or np.inf,
+            "layers": model.layers,
+            "overlap": codes.OVERLAP[handoff.overlap],
+            "contention": codes.CONTENTION[handoff.contention],
+        }
+
+    def _options(self, seed: int | None, log_steps: bool, log_gaps: bool) -> Options:
+        scenario = self.scenario
+        return Options(
+            routing=codes.ROUTING[scenario.routing],
+            decode_routing=codes.ROUTING[scenario.decode_routing],
+            decode_at=codes.CHOSEN_AT[scenario.handoff.at],
+            keep_mixed=scenario.handoff.keep_mixed,
+            retry_s=scenario.handoff.retry,
+            first_token_from=codes.FIRST_TOKEN_FROM[scenario.first_token_from],
+            seed=scenario.seed if seed is None else seed,
+            max_time_s=scenario.limits.time,
+            max_events=scenario.limits.events,
+            log_gaps=log_gaps,
+            log_steps=log_steps,
+            energy=self.joules is not None,
+            prompt_limit=scenario.prompt_limit,
+        )
+
+    def _timers(
+        self, counts: Mapping[str, int], served: Workload, seed: int | None
+    ) -> list[tuple[float, int, int, int]]:
+        seed = self.scenario.seed if seed is None else seed
+        return timer_list(self.scenario, counts, float(served.arrival_s[-1]), seed)
+
+
+def simulate(
+    scenario: Scenario | str | Path,
+    workload: Workload | None = None,
+    *,
+    instances: Mapping[str, int] | None = None,
+    log_steps: bool = False,
+    with_energy: bool = False,
+) -> Simulation:
+    """Run a scenario once.
+
+    Parameters
+    ----------
+    scenario : Scenario, str or Path
+        A scenario, or its library name or path.
+    workload : Workload, optional
+        Requests; those of the scenario unless given.
+    instances : mapping of str to int, optional
+        Instances of pools, where they are not the scenario's.
+
+    Raises
+    ------
+    ChipsimError
+        What is wrong with the scenario, its chips, model or workload, in one line.
+    """
+    cluster = Cluster(scenario, workload, with_energy=with_energy)
+    return cluster.run(instances=instances, log_steps=log_steps)
+
+
+def scenario_workload(scenario: Scenario) -> Workload:
+    """The requests of a scenario."""
+    chosen = scenario.workload
+    return load_workload(
+        chosen.base,
+        rate=chosen.rate,
+        requests=chosen.requests,
+        duration_s=chosen.duration,
+        seed=chosen.seed,
+        arrivals=chosen.arrivals,
+        format=chosen.format,
+    )
+
+
+def as_requests(workload: Workload) -> Requests:
+    """A workload as the engine reads it."""
+    return Requests.of(
+        workload.arrival_s,
+        workload.prompt_tokens,
+        workload.output_tokens,
+        priority=workload.priority,
+        parent=workload.parent,
+        think_s=workload.think_s,
+        block_start=workload.block_offsets,
+        blocks=_dense(workload.block_ids),
+        prefix_block=workload.block_tokens or 512,
+    )
+
+
+def _dense(ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Block ids counted from 0: hashes may be anything."""
+    return np.unique(ids, return_inverse=True)[1].astype(np.int64) if len(ids) else ids
