@@ -43,7 +43,7 @@ BLOCK_TILES = np.array([128, 64], dtype=np.int64)
 """Sides of the tiles of block-wise kernels."""
 SQUARE_TILES = np.array([1024, 512, 256, 128, 64, 32, 16], dtype=np.int64)
 """Sides that a mapper restricted to square powers of two tries."""
-SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128], dtype=np.int64)
+SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32], dtype=np.int64)
 """Ways to split k over cores."""
 
 
