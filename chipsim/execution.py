@@ -62,15 +62,6 @@ class Overlaps(Spec):
     the two, memory and what cores draw a p of 2."""
 
 
-class Links(Spec):
-    """What a communication library adds to the links of a node, seconds."""
-
-    hop: Time = 0.0
-    """One step around the chips."""
-    start: Time = 0.0
-    """Until the protocol that moves much is under way."""
-
-
 class Loaded(Spec):
     """The clock under load: power holds a kernel that runs for long below the chip's clock."""
 

@@ -13,9 +13,10 @@ The indexer is the scores alone: no softmax, no values, every score written.
     latency = start + queries / feed + results / store
 
 A core walks its tiles one after the other, or some at once, which then share its arrays: it
-is busy with whole tiles and never less than with their arithmetic. Factors that a source
-does not name leave the arithmetic alone. That a tile has a latency and draws its keys at a
-rate of its own, and that measured kernels have one size of tile, is what measured GPUs need
+is busy with whole tiles and never less than with their arithmetic. Of the tiles that read
+the same keys one draws them and the others find them in L2. Factors that a source does not
+name leave the arithmetic alone. That a tile has a latency and draws its keys at a rate of
+its own, and that measured kernels have one size of tile, is what measured GPUs need
 (docs/validation.md).
 """
 
@@ -91,7 +92,7 @@ class Cut(NamedTuple):
     heads: float  # KV heads of all sequences; where heads are not packed, query heads
     tiles: int  # of one of them
     block: float  # arithmetic of one block, seconds
-    step: float  # the same, or until its keys have come
+    fetch: float  # until its keys have come from memory
     latency: float  # seconds of a tile beside its blocks
     resident: float  # tiles that a core has at once
 
@@ -218,9 +219,11 @@ def wave_seconds(shape: AttentionShape, cut: Cut, split: int, share: float) -> f
     Of the pieces of the first ``t`` tiles some core has ``ceil(t * share)``, whatever else it
     has (``share``: pieces of a tile per place on a core); the most over all ``t``, so a
     further tile never makes it less. From `MOST_WAVES` pieces of a core on a whole one more
-    is no matter.
+    is no matter. The first tile draws the keys.
     """
-    most, fewest = 0.0, 2**62
+    most, fewest, step = 0.0, 2**62, cut.block
+    if cut.heads == float(shape.batch) * shape.kv_heads:
+        step = max(step, cut.fetch)
     each = cut.tiles // shape.query if shape.top_k > 0 else 1
     full = min(shape.query, max(1, shape.context - shape.top_k + 1))
     first = full if shape.top_k > 0 else 1  # queries that read top_k rows are all alike
@@ -233,7 +236,9 @@ def wave_seconds(shape: AttentionShape, cut: Cut, split: int, share: float) -> f
             blocks = blocks_of(shape, cut.group, cut.rows, cut.keys, tile - 1)
         fewest = min(fewest, max(1, blocks // split))
         pieces = np.ceil(share * each * tile)
-        most = max(most, pieces * cut.latency + pieces * fewest * cut.step)
+        most = max(most, pieces * cut.latency + pieces * fewest * step)
+        if shape.top_k == 0:
+            step = cut.block
     return most
 
 
@@ -314,7 +319,7 @@ def cut_of(
         float(shape.batch) * (shape.q_heads // group),
         tiles,
         block,
-        max(block, keys * row / machine.tile_draw),
+        keys * row / machine.tile_draw,
         latency,
         resident,
     )
@@ -362,6 +367,9 @@ def best_split(
     loads = drawn_seconds(machine, q_and_o - written, held * shape.head_dim * shape.q_bytes)
     writes = held * shape.value_dim * shape.q_bytes
     drawn, places = tile_keys(shape, cut.group, cut.rows) * row, machine.cores * cut.resident
+    fetched = float(shape.batch) * shape.kv_heads * ceil_div(keys_read(shape), cut.keys)
+    if shape.top_k > 0:
+        fetched = cut.heads * total
     for split in KEY_SPLITS:
         if split > 1 and not splits(machine, shape, cut.tiles):
             break
@@ -371,10 +379,11 @@ def best_split(
         memory, reduction = ahead + loads + stores, 0.0
         if split > 1 and shape.softmax:
             reduction = merge_seconds(machine, shape, split, results, held)
+        started = cut.heads * cut.tiles * split / places * cut.latency
         core = max(
-            cut.latency + math.ceil(longest / split) * cut.step,
-            cut.heads * cut.tiles * split / places * cut.latency
-            + cut.heads * total / places * cut.step,
+            cut.latency + math.ceil(longest / split) * max(cut.block, cut.fetch),
+            started + cut.heads * total / places * cut.block,
+            started + fetched / places * cut.fetch,
             cut.heads * total / machine.cores * cut.block,
             gathered / machine.l2_bandwidth,
         )

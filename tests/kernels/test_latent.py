@@ -109,7 +109,7 @@ def test_the_fullest_core_of_picked_rows_one_by_one(
     expected = max(
         math.ceil(share * 3 * count) * (0.5 + 2.0 * min(blocks[:count])) for count in counts
     )
-    cut = Cut(16, keys, 8, 1.0, 3 * query, 1.0, 2.0, 0.5, 1.0)
+    cut = Cut(16, keys, 8, 1.0, 3 * query, 1.0, 2.0, 0.5, 1.0)  # 2 s until keys have come
     assert wave_seconds(shape, cut, split, share) == expected
 
 
