@@ -127,6 +127,8 @@ class Fused(Spec):
     most_rows: Literal[16, 32, 64, 128, 256] = 256
     scores: Annotated[int, Field(ge=256, le=65536, strict=True)] | None = None
     """Rows times keys of a tile and one block of keys; null: any that SRAM holds."""
+    chunk: Annotated[int, Field(ge=1, le=1024, strict=True)] = 1
+    """Keys that a tile draws at a time, whether they are there or not."""
     resident: Annotated[int, Field(ge=1, le=32, strict=True)] = 1
     """Tiles of a single query per sequence that a core works on at once."""
     prompt_split: StrictBool = True

@@ -52,6 +52,7 @@ def machine_record(
         "least_rows": fused.least_rows,
         "most_rows": fused.most_rows,
         "tile_scores": fused.scores or 0,
+        "chunk_keys": fused.chunk,
         "resident_tiles": fused.resident,
         "prompt_split": fused.prompt_split,
         "latent_split": fused.latent_split,

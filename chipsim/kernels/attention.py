@@ -9,13 +9,14 @@ Latent attention is the same with one row per token that serves as key and value
 as rows; sparse, a tile is some heads of one query, which gathers its own rows through L2.
 The indexer is the scores alone: no softmax, no values, every score written.
 
-    tile = latency + blocks x max(block, keys / draw),
+    tile = latency + max(blocks x arithmetic, chunks of keys / draw),
     latency = start + queries / feed + results / store
 
 A core walks its tiles one after the other, or some at once, which then share its arrays: it
-is busy with whole tiles and never less than with their arithmetic. Factors that a source
-does not name leave the arithmetic alone. That a tile has a latency and draws its keys at a
-rate of its own, and that measured kernels have one size of tile, is what measured GPUs need
+is busy with whole tiles and never less than with their arithmetic. Of the tiles that read
+the same keys one draws them and the others find them in L2. Factors that a source does not
+name leave the arithmetic alone. That a tile has a latency and draws its keys at a rate of
+its own, and that measured kernels have one size of tile, is what measured GPUs need
 (docs/validation.md).
 """
 
@@ -91,7 +92,7 @@ class Cut(NamedTuple):
     heads: float  # KV heads of all sequences; where heads are not packed, query heads
     tiles: int  # of one of them
     block: float  # arithmetic of one block, seconds
-    step: float  # the same, or until its keys have come
+    fetch: float  # until a chunk of keys has come from memory
     latency: float  # seconds of a tile beside its blocks
     resident: float  # tiles that a core has at once
 
@@ -148,12 +149,12 @@ def block_seconds(machine: Record, shape: AttentionShape, rows: int, keys: int) 
 
 
 @inline
-def visible_blocks(shape: AttentionShape, first: int, last: int, keys: int) -> int:
-    """Blocks of keys that query positions first..last (counted in the context) may see."""
+def visible_keys(shape: AttentionShape, first: int, last: int) -> int:
+    """Keys that query positions first..last (counted in the context) may see."""
     seen = last + 1 if shape.causal else shape.context
     if shape.window > 0:
         seen = min(seen, shape.window + last - first)
-    return ceil_div(seen, keys)
+    return seen
 
 
 @inline
@@ -184,15 +185,15 @@ def picked_blocks(shape: AttentionShape, tiles: int, keys: int) -> tuple[int, in
 
 
 @inline
-def blocks_of(shape: AttentionShape, group: int, rows: int, keys: int, tile: int) -> int:
-    """Key blocks of one tile of a KV head, counted from the last: the first one is ragged.
+def keys_of(shape: AttentionShape, group: int, rows: int, tile: int) -> int:
+    """Keys of one tile of a KV head, counted from the last: the first one is ragged.
 
     Cut from the end, one more query adds rows to the tile that sees least, or adds a tile.
     """
     end = shape.query * group - tile * rows
     start = shape.context - shape.query
     first, last = start + max(0, end - rows) // group, start + (end - 1) // group
-    return visible_blocks(shape, first, last, keys)
+    return visible_keys(shape, first, last)
 
 
 @inline
@@ -205,35 +206,42 @@ def tile_blocks(
     tiles = ceil_div(shape.query * group, rows)
     total, longest = 0, 0
     for tile in range(tiles):
-        blocks = blocks_of(shape, group, rows, keys, tile)
+        blocks = ceil_div(keys_of(shape, group, rows, tile), keys)
         total += blocks
         longest = max(longest, blocks)
     return tiles, total, longest
 
 
 @inline
-def wave_seconds(shape: AttentionShape, cut: Cut, split: int, share: float) -> float:
+def wave_seconds(
+    machine: Record, shape: AttentionShape, cut: Cut, split: int, share: float
+) -> float:
     """Seconds of the core that is left with most whole pieces.
 
     Of the pieces of the first ``t`` tiles some core has ``ceil(t * share)``, whatever else it
     has (``share``: pieces of a tile per place on a core); the most over all ``t``, so a
     further tile never makes it less. From `MOST_WAVES` pieces of a core on a whole one more
-    is no matter.
+    is no matter. The first tile draws the keys.
     """
     most, fewest = 0.0, 2**62
     each = cut.tiles // shape.query if shape.top_k > 0 else 1
     full = min(shape.query, max(1, shape.context - shape.top_k + 1))
     first = full if shape.top_k > 0 else 1  # queries that read top_k rows are all alike
+    chunk, draws = int(machine.chunk_keys), cut.heads == float(shape.batch) * shape.kv_heads
     for tile in range(first, cut.tiles // each + 1):
         if tile > first and share * each * (tile - 1) >= MOST_WAVES:
             break
         if shape.top_k > 0:
-            blocks = ceil_div(min(shape.top_k, shape.context - tile + 1), cut.keys)
+            keys = min(shape.top_k, shape.context - tile + 1)
         else:
-            blocks = blocks_of(shape, cut.group, cut.rows, cut.keys, tile - 1)
-        fewest = min(fewest, max(1, blocks // split))
+            keys = keys_of(shape, cut.group, cut.rows, tile - 1)
+        fewest = min(fewest, max(1, ceil_div(keys, cut.keys) // split))
+        seconds = fewest * cut.block
+        if draws:
+            seconds = max(seconds, max(1, ceil_div(keys, chunk) // split) * cut.fetch)
         pieces = np.ceil(share * each * tile)
-        most = max(most, pieces * cut.latency + pieces * fewest * cut.step)
+        most = max(most, pieces * cut.latency + pieces * seconds)
+        draws = draws and shape.top_k > 0
     return most
 
 
@@ -314,7 +322,7 @@ def cut_of(
         float(shape.batch) * (shape.q_heads // group),
         tiles,
         block,
-        max(block, keys * row / machine.tile_draw),
+        machine.chunk_keys * row / machine.tile_draw,
         latency,
         resident,
     )
@@ -361,20 +369,27 @@ def best_split(
         gathered = cut.heads * ceil_div(cut.group, cut.rows) * rows_read(shape) * row
     loads = drawn_seconds(machine, q_and_o - written, held * shape.head_dim * shape.q_bytes)
     writes = held * shape.value_dim * shape.q_bytes
-    drawn, places = tile_keys(shape, cut.group, cut.rows) * row, machine.cores * cut.resident
+    places = machine.cores * cut.resident
+    chunk, each = int(machine.chunk_keys), tile_keys(shape, cut.group, cut.rows)
+    drawn, chunks = each * row, ceil_div(each, chunk)
+    fetched = float(shape.batch) * shape.kv_heads * ceil_div(keys_read(shape), chunk)
+    if shape.top_k > 0:
+        fetched = cut.heads * cut.tiles * chunks
     for split in KEY_SPLITS:
         if split > 1 and not splits(machine, shape, cut.tiles):
             break
         ahead = drawn_seconds(machine, keys, drawn / split)
-        each = writes + shape.score_bytes / (cut.heads * split)
-        stores = drawn_seconds(machine, written + shape.score_bytes, each)
+        stored = writes + shape.score_bytes / (cut.heads * split)
+        stores = drawn_seconds(machine, written + shape.score_bytes, stored)
         memory, reduction = ahead + loads + stores, 0.0
         if split > 1 and shape.softmax:
             reduction = merge_seconds(machine, shape, split, results, held)
+        started = cut.heads * cut.tiles * split / places * cut.latency
         core = max(
-            cut.latency + math.ceil(longest / split) * cut.step,
-            cut.heads * cut.tiles * split / places * cut.latency
-            + cut.heads * total / places * cut.step,
+            cut.latency + math.ceil(longest / split) * cut.block,
+            cut.latency + math.ceil(chunks / split) * cut.fetch,
+            started + cut.heads * total / places * cut.block,
+            started + fetched / places * cut.fetch,
             cut.heads * total / machine.cores * cut.block,
             gathered / machine.l2_bandwidth,
         )
@@ -382,7 +397,7 @@ def best_split(
         hidden = hidden_seconds(machine, under, ahead, loads, stores)
         if memory + under - hidden + reduction >= best.latency:
             continue
-        waves = wave_seconds(shape, cut, split, cut.heads * split / places)
+        waves = wave_seconds(machine, shape, cut, split, cut.heads * split / places)
         core = busiest(machine, max(core, waves), 0.0, 0.0, 0.0)
         hidden = hidden_seconds(machine, core, ahead, loads, stores)
         latency = memory + core - hidden + reduction

@@ -48,6 +48,8 @@ class Record(Protocol):
     most_rows: float
     tile_scores: float
     """Scores of a tile and a block of keys; 0: any."""
+    chunk_keys: float
+    """Keys that a tile draws at a time, whether they are there or not."""
     resident_tiles: float
     """Tiles of one query each that a core works on at once, where its SRAM has room."""
     prompt_split: float

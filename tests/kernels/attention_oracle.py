@@ -75,27 +75,39 @@ def _mapped(m: Any, s: AttentionShape, group: int, rows: int, split: int, keys: 
     if s.query == 1:
         places *= max(1, min(m.resident_tiles, m.sram // (rows * query + keys * row)))
     arithmetic = _block(m, s, rows, keys)
-    step = max(arithmetic, keys * row / m.tile_draw)
+    fetch = m.chunk_keys * row / m.tile_draw
     start = m.tile_latency + held * query / m.core_feed + held * result / m.core_store
     pieces = heads * split
+    # Of tiles that read the same keys one draws them, the others find them in L2.
+    seen = _seen(s, set(range(s.query)))
+    drawing = s.batch * s.kv_heads * math.ceil(seen / m.chunk_keys) * fetch
+    own = min(seen, s.window + math.ceil(rows / group) - 1) if s.window else s.context
+    chunks = math.ceil(own / m.chunk_keys)
+    first = 0.0
+    if heads == s.batch * s.kv_heads:
+        first = max(1, math.ceil(_seen(s, tiles[0]) / m.chunk_keys) // split) * fetch
     # Some core has so many pieces of the first tiles, each at least as long as the shortest.
     waves = max(
-        math.ceil(pieces * count / places) * (start + max(1, min(blocks[:count]) // split) * step)
+        math.ceil(pieces * count / places)
+        * (start + max(
+            max(1, min(blocks[:count]) // split) * arithmetic, first if count == 1 else 0
+        ))
         for count in range(1, len(blocks) + 1)
         if count == 1 or pieces / places * (count - 1) < 64
-    )
+    )  # fmt: skip
     core = _slowed(m, max(
-        start + math.ceil(max(blocks) / split) * step,
-        (pieces * len(tiles) * start + heads * sum(blocks) * step) / places,
+        start + math.ceil(max(blocks) / split) * arithmetic,
+        start + math.ceil(chunks / split) * fetch,
+        (pieces * len(tiles) * start + heads * sum(blocks) * arithmetic) / places,
+        (pieces * len(tiles) * start + drawing) / places,
         heads * sum(blocks) * arithmetic / m.cores,
         waves,
     ))  # fmt: skip
-    fetched = s.batch * s.kv_heads * _seen(s, set(range(s.query))) * row
+    fetched = s.batch * s.kv_heads * seen * row
     if m.warm:
         fetched *= 1 - min(1, max(0, 2 - 2 * fetched / m.l2_capacity))
     # A core draws what its tile needs: the keys of its part, its own queries and results.
-    own = min(_seen(s, set(range(s.query))), s.window + math.ceil(rows / group) - 1)
-    drawn = (own if s.window else s.context) / split * row
+    drawn = own / split * row
     tokens = s.batch * s.q_heads * s.query
     moved = [
         (_moved(m, fetched, drawn), m.overlap_weights),

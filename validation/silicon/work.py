@@ -1,8 +1,8 @@
 """A measured row as chipsim's operators: what its kernels do, one after the other.
 
 Formats: every product takes X in bf16 and leaves Y in bf16, so a narrower one begins with
-the kernel that quantises X. Attention of a prompt begins with the kernel that appends its
-keys and values to the cache. An expert layer is routing, permutation, two products,
+the kernel that quantises X. Attention begins with the kernel that appends new keys and
+values to the cache. An expert layer is routing, permutation, two products,
 activation and the weighted sum.
 """
 
@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from chipsim.ops.formats import get_format
 from chipsim.ops.operators import (
     Activation,
     AllGather,
@@ -60,13 +61,16 @@ def _gemm(row: Measurement) -> Work:
     return Quantise("", m, k, "bf16", form), product
 
 
+def _appended(kv: str, elements: int) -> Elementwise:
+    """The kernel that appends keys and values, in bf16, to the cache."""
+    return Elementwise("", elements, kv, 2 if get_format(kv).bits == 8 else 1, 1)
+
+
 def _attention_context(row: Measurement) -> Work:
-    size = row.sizes
-    context = size["prefix"] + size["seq_len"]
-    kv = row.words["kv_dtype"]
-    appended = size["batch"] * size["seq_len"] * size["kv_heads"] * 2 * size["head_dim"]
+    size, kv = row.sizes, row.words["kv_dtype"]
+    tokens = size["batch"] * size["seq_len"]
     return (
-        Elementwise("", appended, kv),
+        _appended(kv, tokens * size["kv_heads"] * 2 * size["head_dim"]),
         Attention(
             "",
             size["batch"],
@@ -74,7 +78,7 @@ def _attention_context(row: Measurement) -> Work:
             size["kv_heads"],
             size["head_dim"],
             query=size["seq_len"],
-            context=context,
+            context=size["prefix"] + size["seq_len"],
             window=size["window_size"],
             q_format=row.dtype,
             kv_format=kv,
@@ -83,28 +87,37 @@ def _attention_context(row: Measurement) -> Work:
 
 
 def _attention_generation(row: Measurement) -> Work:
-    size = row.sizes
-    return (
-        Attention(
-            "",
-            size["batch"],
-            size["q_heads"],
-            size["kv_heads"],
-            size["head_dim"],
-            context=size["kv_len"],
-            window=size["window_size"],
-            q_format=row.dtype,
-            kv_format=row.words["kv_dtype"],
-        ),
+    """A narrower cache takes queries in its own format, and a kernel that quantises them."""
+    size, kv = row.sizes, row.words["kv_dtype"]
+    appended = _appended(kv, size["batch"] * size["kv_heads"] * 2 * size["head_dim"])
+    attention = Attention(
+        "",
+        size["batch"],
+        size["q_heads"],
+        size["kv_heads"],
+        size["head_dim"],
+        context=size["kv_len"],
+        window=size["window_size"],
+        q_format=kv,
+        kv_format=kv,
     )
+    if kv == row.dtype:
+        return appended, attention
+    queries = size["batch"] * size["q_heads"]
+    return appended, Quantise("", queries, size["head_dim"], row.dtype, kv), attention
 
 
 def _mla_context(row: Measurement) -> Work:
-    """Expanded: every head has keys of its own; the cached row is appended."""
+    """Expanded: every head has keys of its own.
+
+    The rotary kernel turns the rotary part of every head's query and writes that of its key,
+    which all heads share; the latent row is appended to the cache.
+    """
     size = row.sizes
     tokens = size["batch"] * size["seq_len"]
     return (
-        Elementwise("", tokens * (LATENT + ROTARY), row.words["kv_dtype"]),
+        Elementwise("", tokens * size["heads"] * ROTARY, row.dtype, 1, 2, 3),
+        _appended(row.words["kv_dtype"], tokens * (LATENT + ROTARY)),
         Attention(
             "",
             size["batch"],
@@ -123,6 +136,7 @@ def _mla_context(row: Measurement) -> Work:
 def _mla_generation(row: Measurement) -> Work:
     size = row.sizes
     return (
+        _appended(row.words["kv_dtype"], size["batch"] * (LATENT + ROTARY)),
         LatentAttention(
             "",
             size["batch"],
