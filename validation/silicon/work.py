@@ -110,12 +110,14 @@ def _attention_generation(row: Measurement) -> Work:
 def _mla_context(row: Measurement) -> Work:
     """Expanded: every head has keys of its own.
 
-    The rotary kernel turns the rotary part of every head's query and writes that of its key,
-    which all heads share; the latent row is appended to the cache.
+    One kernel lays out the lengths of the batch; the rotary kernel turns the rotary part of
+    every head's query and writes that of its key, which all heads share; the latent row is
+    appended to the cache.
     """
     size = row.sizes
     tokens = size["batch"] * size["seq_len"]
     return (
+        Elementwise("", size["batch"], "fp32"),
         Elementwise("", tokens * size["heads"] * ROTARY, row.dtype, 1, 2, 3),
         _appended(row.words["kv_dtype"], tokens * (LATENT + ROTARY)),
         Attention(
