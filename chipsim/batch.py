@@ -75,7 +75,7 @@ def gemm_latencies(
     Raises
     ------
     ConfigError, UnknownNameError
-        Shapes of another form, no rate for a format, or no such chip.
+        Shapes of another form, or no such chip.
     InfeasibleError
         Not even the smallest tile fits a chip's SRAM.
 
@@ -91,18 +91,23 @@ def gemm_latencies(
     runs = [conversion(m.chip, Operand("A", a, 1.0), Operand("B", b, 1.0)) for m in models]
     kind = "gemm" if b_is_weight else "batched_gemm"
     found = machine_latencies(
-        np.concatenate([machine_record(m.chip, m.execution) for m in models]),
+        np.concatenate(
+            [
+                machine_record(model.chip, model.execution, arrays=run.arrays)
+                for model, run in zip(models, runs, strict=True)
+            ]
+        ),
         shapes,
         macs_per_cycle=[run.macs for run in runs],
         launch_s=[getattr(model.execution.launch, kind) for model in models],
         element_bytes=(get_format(a).bytes, get_format(b).bytes, get_format(c).bytes),
         b_is_weight=b_is_weight,
         threads=threads,
-        names=[model.chip.name for model in models],
+        names=[model.chip.where for model in models],
     )
     for row, run in enumerate(runs):
         # Conversions go with the size of a product, and narrow kernels have tiles of their own.
-        if run.note or b in models[row].execution.kernels.narrow:
+        if run.flops or b in models[row].execution.kernels.narrow:
             found[row] = [
                 models[row].estimate(Gemm("", m, n, k, batch, a, b, c, b_is_weight)).latency_s
                 for m, n, k, batch in _sizes(shapes).tolist()

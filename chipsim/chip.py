@@ -10,7 +10,7 @@ import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, field_validator
 
 from chipsim.arch_configs import load
 from chipsim.errors import ConfigError
@@ -172,7 +172,7 @@ class Machine(Spec):
         return value
 
 
-class Chip(Spec):
+class Chip(Spec):  # noqa: PLW1641 - rates are a mapping: no chip has a hash
     """A compute / memory / interconnect chip.
 
     Read one with `Chip.load`, cut it with `scaled`.
@@ -198,11 +198,38 @@ class Chip(Spec):
     floorplan: Floorplan | None = None
     """Null: no area can be modelled."""
 
+    _file: str = PrivateAttr(default="")
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both describe the same chip, whatever files they are read from."""
+        if not isinstance(other, Chip):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in Chip.model_fields)
+
+    @property
+    def where(self) -> str:
+        """What messages call it: the user's file, or its name in the library."""
+        return self._file or self.name
+
+    @field_validator("floorplan")
+    @classmethod
+    def _cores_on_the_die(
+        cls, value: Floorplan | None, info: ValidationInfo
+    ) -> Floorplan | None:
+        works = info.data.get("cores", 0)
+        # A cut rounds the cores that work, and not those on the die.
+        if value is not None and value.cores is not None and value.cores <= works - 1:
+            raise ValueError(f"cores on the die: at least the {works} that work")
+        return value
+
     @classmethod
     def load(cls, name: str) -> Chip:
         """Read a chip by library name or path (`ConfigError`, `UnknownNameError`)."""
         data, path = load("chips", name)
-        return cls.read(data, path)
+        chip = cls.read(data, path)
+        if name != path.stem:  # a path
+            chip._file = path.name  # noqa: SLF001
+        return chip
 
     @cached_property
     def vector_flops(self) -> float:
@@ -229,7 +256,7 @@ class Chip(Spec):
         rates = array.macs_per_cycle if array else {}
         if format_name not in rates:
             raise ConfigError(
-                self.name,
+                self.where,
                 "core.systolic_array.macs_per_cycle",
                 format_name,
                 ", ".join(sorted(rates)) or "no format: the chip has no systolic array",
@@ -282,6 +309,7 @@ class Chip(Spec):
             chip = _replaced(
                 chip, RESOURCES[resource](chip, share) | _die(chip, resource, share)
             )
+            chip._file = self._file  # noqa: SLF001
         return chip
 
 
@@ -322,7 +350,7 @@ def _whole(value: float) -> int:
 def _array(chip: Chip, fraction: float) -> dict[str, Any]:
     array = chip.core.systolic_array
     if array is None:
-        raise ConfigError(chip.name, "core.systolic_array", None, "a chip that has one")
+        raise ConfigError(chip.where, "core.systolic_array", None, "a chip that has one")
     sides = [float(array.rows), float(array.columns)]
     while fraction < 1:
         longer, step = int(sides[1] > sides[0]), max(fraction, 0.5)
@@ -342,7 +370,7 @@ def _clock(chip: Chip, f: float) -> dict[str, Any]:
 
 def _links(chip: Chip, f: float) -> dict[str, Any]:
     if chip.link is None:
-        raise ConfigError(chip.name, "link", None, "a chip that has links")
+        raise ConfigError(chip.where, "link", None, "a chip that has links")
     return {"link": {"bandwidth": chip.link.bandwidth * f}}
 
 

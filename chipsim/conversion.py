@@ -1,10 +1,16 @@
 """Formats that the matrix units lack: what they compute in instead, and what that costs.
 
 The units' own rates say which formats they take (`Chip.macs_per_cycle`). A product runs in the
-wider of its two formats; where the units lack it, in the next format that holds its values.
-Operands in another format are converted on the vector units, each element once per kernel:
+wider of its two formats; where the arrays lack it, in the next format that they have and that
+holds its values; where they have none, on the vector units, which take fp32 and 16 bit.
+Operands in another format are converted on the vector units, each element once per kernel. On
+the arrays that runs beside the product,
 
     T = T_product + T_vector - overlap.vector * min(T_product, T_vector)
+
+and on the vector units it can only use what the product's own arithmetic leaves of its time:
+
+    T = T_product + T_vector - overlap.vector * min(T_product - T_arithmetic, T_vector)
 
 Once is a lower bound: a kernel that converts a tile again for every block of rows pays more.
 """
@@ -13,11 +19,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from chipsim.errors import ConfigError
 from chipsim.ops.formats import get_format
+from chipsim.ops.operators import (
+    Attention,
+    Gemm,
+    GroupedGemm,
+    Indexer,
+    LatentAttention,
+    Recurrence,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
     import numpy as np
 
@@ -26,6 +40,10 @@ if TYPE_CHECKING:
 HALVES = ("bf16", "fp16")
 """16-bit formats: either holds what has 8 bits or less, and stands in for the other."""
 WIDE = ("tf32", "fp32")
+"""Formats that hold any of 16 bits, in the order of what they hold."""
+
+Product = Gemm | GroupedGemm | Attention | LatentAttention | Indexer | Recurrence
+"""Operators that multiply matrices."""
 
 
 class Operand(NamedTuple):
@@ -42,15 +60,20 @@ class Conversion(NamedTuple):
     Attributes
     ----------
     compute : str
-        Format that the matrix units compute in.
+        Format that the units compute in.
     macs : float
-        Multiply-accumulates of an array cell per cycle (1 without arrays).
+        Multiply-accumulates of an array cell per cycle; on the vector units the part of their
+        16-bit rate.
     flops : float
         Vector FLOP of all conversions.
     note : str
-        What is converted, in words; empty where nothing is.
+        What is converted, and what the arrays cannot do, in words; empty where nothing is.
     accumulate : str
         Format of the sums.
+    arrays : bool
+        Whether the arrays compute it, or the vector units.
+    converted : tuple of Operand
+        What is converted.
     """
 
     compute: str
@@ -58,57 +81,152 @@ class Conversion(NamedTuple):
     flops: float
     note: str
     accumulate: str = "fp32"
+    arrays: bool = True
+    converted: tuple[Operand, ...] = ()
+
+    def peak(self, chip: Chip) -> float:
+        """Peak of the units that compute it, FLOP/s."""
+        if self.arrays:
+            return chip.tensor_flops(self.compute, self.accumulate)
+        return chip.vector_peak(get_format(self.compute).bits)
+
+    def fed_bytes(self, name: str) -> float:
+        """Bytes of an element of a format as the units read it: converted where it must be."""
+        converted = any(operand.format == name for operand in self.converted)
+        return get_format(self.compute if converted else name).bytes
 
 
 def conversion(chip: Chip, *operands: Operand, accumulate: str = "fp32") -> Conversion:
-    """The format that a product runs in, and the conversions that this needs.
+    """The format and the units that a product runs in, and the conversions that this needs.
 
     ``accumulate`` is the format of the sums: it may change the rate.
-
-    Raises
-    ------
-    ConfigError
-        The chip's matrix units take no format that holds the operands' values.
     """
-    compute = compute_format(chip, [operand.format for operand in operands])
-    has_arrays = chip.core.systolic_array is not None
-    flops, notes = 0.0, []
-    for what, name, elements in operands:
-        if compute not in (name, get_format(name).element) and not (not has_arrays and get_format(name).bits >= 16):
-            flops += get_format(name).unpack_flops * elements
-            notes.append(f"{what} {name} -> {compute}")
-    if has_arrays:
-        macs = chip.macs_per_cycle(compute, accumulate)
-    else:
-        macs = chip.vector_share(compute)
-    return Conversion(compute, macs, flops, ", ".join(dict.fromkeys(notes)), accumulate)
+    compute, arrays = runs_in(chip, (operand.format for operand in operands))
+    known = HALVES if compute in HALVES and not arrays else (compute,)
+    converted = tuple(
+        operand
+        for operand in operands
+        if operand.format not in known and get_format(operand.format).element != compute
+    )
+    flops = sum(_convert_flops(name, compute) * count for _, name, count in converted)
+    notes = [f"{what} {name} -> {compute}" for what, name, _ in converted]
+    if not arrays and chip.core.systolic_array is not None:
+        notes.append(f"{compute} on the vector units")
+    macs = chip.macs_per_cycle(compute, accumulate) if arrays else chip.vector_share(compute)
+    note = ", ".join(dict.fromkeys(notes))
+    return Conversion(compute, macs, flops, note, accumulate, arrays, converted)
 
 
-def compute_format(chip: Chip, formats: Sequence[str]) -> str:
-    """Format that a product of these formats is computed in.
+def runs_in(chip: Chip, formats: Iterable[str]) -> tuple[str, bool]:
+    """Format that a product of these formats is computed in, and whether on the arrays.
 
-    Raises
-    ------
-    ConfigError
-        The matrix units take none that holds the values.
+    Examples
+    --------
+    >>> from chipsim.chip import Chip
+    >>> h100, mi210 = Chip.load("h100-sxm"), Chip.load("mi210")
+    >>> runs_in(h100, ["fp32", "bf16"]), runs_in(mi210, ["tf32", "tf32"])
+    (('fp32', False), ('fp32', True))
     """
-    widest = max(formats, key=lambda name: get_format(name).bits)
+    widest = max(formats, key=lambda name: (get_format(name).bits, name == "fp32"))
     array = chip.core.systolic_array
-    if array is None:
-        return widest if get_format(widest).bits >= 16 else HALVES[1]
-    known = array.macs_per_cycle
+    known = array.macs_per_cycle if array else {}
+    bits = get_format(widest).bits
     for name in (widest, get_format(widest).element):
         if name in known:
-            return name
-    holding = [*HALVES, *WIDE] if get_format(widest).bits <= 16 else []
-    for name in holding:
+            return name, True
+    wide = WIDE if bits <= 16 or widest == "tf32" else WIDE[1:]
+    for name in (*HALVES, *wide) if bits <= 16 else wide:
         if name in known:
-            return name
-    allowed = ", ".join(sorted(known)) + ", and narrower ones by conversion"
-    raise ConfigError(chip.name, "core.systolic_array.macs_per_cycle", widest, allowed)
+            return name, True
+    if bits > 16:
+        return "fp32", False
+    return widest if widest in HALVES else "fp16", False
 
 
-def exposed_seconds(record: np.void, flops: float, product: float) -> float:
-    """What conversions add to a product of ``product`` seconds (launch left out)."""
-    vector = flops / float(record["half_flops"])
-    return vector - float(record["overlap_vector"]) * min(product, vector)
+def _convert_flops(name: str, compute: str) -> float:
+    """Vector FLOP to bring an element to another format; a tf32 number is one of fp32."""
+    return 0.0 if (name, compute) == WIDE else get_format(name).unpack_flops
+
+
+def product_conversion(chip: Chip, op: Product) -> Conversion:
+    """How a product of matrices runs on a chip.
+
+    Of experts, those of the first chip of ``op.loads``.
+    """
+    readers: dict[type, Callable[[Any], tuple[Operand, ...]]] = {
+        Gemm: _gemm,
+        GroupedGemm: _grouped,
+        Attention: _attention,
+        LatentAttention: _latent,
+        Indexer: _indexer,
+        Recurrence: _recurrence,
+    }
+    sums = "fp32" if isinstance(op, Recurrence) else op.accumulate
+    return conversion(chip, *readers[type(op)](op), accumulate=sums)
+
+
+def _gemm(op: Gemm) -> tuple[Operand, ...]:
+    batch = float(op.batch)
+    what = "weights" if op.b_is_weight else "KV"
+    return (
+        Operand("activations", op.a_format, batch * op.m * op.k),
+        Operand(what, op.b_format, batch * op.k * op.n),
+    )
+
+
+def _grouped(op: GroupedGemm) -> tuple[Operand, ...]:
+    load = op.loads[0]
+    rows = sum(group.experts * group.rows for group in load)
+    experts = sum(group.experts for group in load)
+    return (
+        Operand("activations", op.a_format, rows * op.k),
+        Operand("weights", op.b_format, experts * op.k * op.n),
+    )
+
+
+def _attention(op: Attention) -> tuple[Operand, ...]:
+    width = float(op.head_dim + op.value_dim) * op.batch
+    return (
+        Operand("activations", op.q_format, width * op.q_heads * op.query),
+        Operand("KV", op.kv_format, width * op.kv_heads * op.keys),
+    )
+
+
+def _latent(op: LatentAttention) -> tuple[Operand, ...]:
+    queries = float(op.batch) * op.query * op.heads * (op.latent + op.rotary)
+    rows = float(op.batch) * op.keys
+    return (
+        Operand("activations", op.q_format, queries),
+        Operand("KV", op.kv_format, rows * op.latent),
+        Operand("KV", op.rotary_format, rows * op.rotary),
+    )
+
+
+def _indexer(op: Indexer) -> tuple[Operand, ...]:
+    batch = float(op.batch)
+    return (
+        Operand("queries", op.q_format, batch * op.query * op.heads * op.head_dim),
+        Operand("KV", op.key_format, batch * op.keys * op.head_dim),
+    )
+
+
+def _recurrence(op: Recurrence) -> tuple[Operand, ...]:
+    """Queries, keys and values of every token."""
+    row = 2.0 * op.key_heads * op.key_dim + op.heads * op.value_dim
+    return (Operand("activations", op.format, op.batch * op.query * row),)
+
+
+def exposed_seconds(
+    record: np.void, how: Conversion, product: float, product_flops: float
+) -> float:
+    """What conversions add to a product of ``product`` seconds (launch left out).
+
+    On the vector units ``product_flops`` keep them busy themselves; of attention those are
+    its two products, not the softmax between them.
+    """
+    vector = how.flops / float(record["half_flops"])
+    free = product
+    if not how.arrays:
+        rate = float(record["half_flops"]) * how.macs * float(record["tensor_share"])
+        free = max(0.0, product - product_flops / rate)
+    return vector - float(record["overlap_vector"]) * min(free, vector)

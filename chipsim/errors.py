@@ -36,9 +36,12 @@ class ConfigError(ChipsimError):
 
 
 class UnknownNameError(ChipsimError):
-    """A name that no known thing carries; near misses are suggested."""
+    """A name that no known thing carries; near misses are suggested.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    ``where`` is the file and field that holds it, where one does.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], where: str = "") -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         hint = (
@@ -46,7 +49,8 @@ class UnknownNameError(ChipsimError):
             if near
             else f"known: {', '.join(names) or 'none'}"
         )
-        super().__init__(f"unknown {kind} {name!r}; {hint}")
+        place = f"{where}: " if where else ""
+        super().__init__(f"{place}unknown {kind} {name!r}; {hint}")
         self.kind, self.name, self.suggestions = kind, name, near
 
 

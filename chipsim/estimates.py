@@ -40,7 +40,8 @@ class Estimate:
         Best mapping found (empty where nothing is mapped).
     conversion : str
         Operands that run in another format than their own, since the matrix units lack
-        it: ``weights nvfp4 -> bf16``; empty where none does.
+        it: ``weights nvfp4 -> bf16``; a format that no array holds: ``fp32 on the vector
+        units``; empty where the arrays have all.
     """
 
     operator: Operator

@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 
 
 def machine_record(
-    chip: Chip, execution: Execution, *, warm: bool = False
+    chip: Chip, execution: Execution, *, arrays: bool = True, warm: bool = False
 ) -> npt.NDArray[np.void]:
     """One element of `chipsim.kernels.machine.MACHINE`, as an array of length 1.
 
     Sustained fractions are multiplied into the rates; what a chip does not publish or a
-    block does not name is infinite: it never limits. ``warm`` belongs to how a time is
-    taken, not to the chip: an operator alone in a loop finds in L2 what it left there.
+    block does not name is infinite: it never limits. Without ``arrays`` products run on the
+    vector units, as those of formats that the arrays lack do. ``warm`` belongs to how a time
+    is taken, not to the chip: an operator alone in a loop finds in L2 what it left there.
     """
-    array, sustained, overlap = chip.core.systolic_array, execution.sustained, execution.overlap
+    array = chip.core.systolic_array if arrays else None
+    sustained, overlap = execution.sustained, execution.overlap
     out, fused = chip.machine.scale_out, execution.kernels.fused
     vector = chip.vector_flops * sustained.vector
     record = np.zeros(1, MACHINE)

@@ -131,6 +131,22 @@ class MemoryPlan:
             default=None,
         )
 
+    def kv_tokens_at(self, context: int) -> int | None:
+        """Whole tokens that fit one rank in sequences of ``context`` tokens.
+
+        Full windows hold no more, and every sequence has a state: so it may be more or
+        less than `kv_tokens`. None where a sequence takes nothing.
+        """
+        context = whole("memory", "context", context)
+        return min(
+            (
+                math.floor(self._free(stage) * context / size)
+                for stage in self.stages
+                if (size := stage.sequence_bytes(context))
+            ),
+            default=None,
+        )
+
     def largest_batch(self, context: int) -> int:
         """Sequences of ``context`` tokens that fit at once on all ranks (0: not even one)."""
         context = whole("memory", "context", context)

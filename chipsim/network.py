@@ -69,10 +69,10 @@ def placed(chip: Chip, chips: int, stride: int) -> tuple[int, int]:
     room = max(1, chip.machine.chips // stride)
     local = max(part for part in range(1, min(chips, room) + 1) if chips % part == 0)
     if local > 1 and chip.link is None:
-        raise ConfigError(chip.name, "link", None, "links, to run on several chips")
+        raise ConfigError(chip.where, "link", None, "links, to run on several chips")
     if local < chips and chip.machine.scale_out is None:
         raise InfeasibleError(
-            f"{chip.name}: an exchange over {chips} chips"
+            f"{chip.where}: an exchange over {chips} chips"
             + (f" that stand {stride} apart" if stride > 1 else "")
             + f"; its machine has {chip.machine.chips}, and no scale_out to others"
         )

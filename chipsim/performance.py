@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipsim.chip import Chip
-from chipsim.conversion import Conversion, Operand, conversion, exposed_seconds
+from chipsim.conversion import Conversion, exposed_seconds, product_conversion
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution, Narrow
@@ -88,6 +88,7 @@ class PerformanceModel:
         block = self.chip.execution if execution is None else execution
         self.execution = Execution.load(block) if isinstance(block, str) else block
         self._record = machine_record(self.chip, self.execution, warm=warm)[0]
+        self._plain = machine_record(self.chip, self.execution, arrays=False, warm=warm)[0]
         self._known: dict[Operator, Estimate] = {}
         self._named: dict[Operator, Estimate] = {}
 
@@ -97,7 +98,7 @@ class PerformanceModel:
         Raises
         ------
         ConfigError
-            The chip has no rate for the format, or no links.
+            The chip has no links, or a sequence more tokens than a kernel walks.
         InfeasibleError
             No tile fits a core's SRAM, or the machine has too few chips.
         """
@@ -131,24 +132,15 @@ class PerformanceModel:
         return estimators.get(type(operator), self._vector)(operator)
 
     def _gemm(self, op: Gemm) -> Estimate:
-        how = conversion(
-            self.chip,
-            Operand("activations", op.a_format, float(op.batch) * op.m * op.k),
-            Operand(
-                "weights" if op.b_is_weight else "KV",
-                op.b_format,
-                float(op.batch) * op.k * op.n,
-            ),
-            accumulate=op.accumulate,
-        )
+        how = product_conversion(self.chip, op)
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
         sums, narrow = get_format(op.accumulate).bytes, self._narrow(op.a_format, op.b_format)
         sizes, ahead = (op.m, op.n, op.k, op.batch), op.b_is_weight
         shape = Shape(*sizes, a, b, c, how.macs, ahead, sums, *narrow.tiles)
-        mapping, latency, covered, _ = search(self._record, shape)
+        mapping, latency, covered, _ = search(self._units(how), shape)
         if not math.isfinite(latency):
             raise self._no_tile()
-        cost = evaluate(self._record, shape, mapping)
+        cost = evaluate(self._units(how), shape, mapping)
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
         chosen = mapping._asdict() | {
             "resident": RESIDENT[mapping.resident],
@@ -160,13 +152,7 @@ class PerformanceModel:
         return self._result(op, parts, cost.traffic, chosen, how, cost.active, limit)
 
     def _attention(self, op: Attention) -> Estimate:
-        width = float(op.head_dim + op.value_dim) * op.batch
-        how = conversion(
-            self.chip,
-            Operand("activations", op.q_format, width * op.q_heads * op.query),
-            Operand("KV", op.kv_format, width * op.kv_heads * op.keys),
-            accumulate=op.accumulate,
-        )
+        how = product_conversion(self.chip, op)
         shape = AttentionShape(
             op.batch,
             op.q_heads,
@@ -190,15 +176,7 @@ class PerformanceModel:
         Sparse, the faster of two kernels: each query gathers its rows, or all rows are
         read in order and those not picked are masked (DeepSeek-V3.2 does so where short).
         """
-        queries = float(op.batch) * op.query * op.heads * (op.latent + op.rotary)
-        rows = float(op.batch) * op.keys
-        how = conversion(
-            self.chip,
-            Operand("activations", op.q_format, queries),
-            Operand("KV", op.kv_format, rows * op.latent),
-            Operand("KV", op.rotary_format, rows * op.rotary),
-            accumulate=op.accumulate,
-        )
+        how = product_conversion(self.chip, op)
         shape = AttentionShape(
             op.batch,
             op.heads,
@@ -223,14 +201,7 @@ class PerformanceModel:
     def _indexer(self, op: Indexer) -> Estimate:
         """Scores alone, every one written."""
         keys = get_format(op.key_format).bytes
-        how = conversion(
-            self.chip,
-            Operand(
-                "queries", op.q_format, float(op.batch) * op.query * op.heads * op.head_dim
-            ),
-            Operand("KV", op.key_format, float(op.batch) * op.keys * op.head_dim),
-            accumulate=op.accumulate,
-        )
+        how = product_conversion(self.chip, op)
         shape = AttentionShape(
             op.batch,
             op.heads,
@@ -260,7 +231,7 @@ class PerformanceModel:
         """The fastest of the kernels that compute the same."""
         if op.query > MOST_QUERIES:
             raise ConfigError(op.name or op.kind, "query", op.query, f"at most {MOST_QUERIES}")
-        costs = [attention_search(self._record, shape) for shape in shapes]
+        costs = [attention_search(self._units(how), shape) for shape in shapes]
         cost = min(costs, key=lambda cost: cost.latency)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
@@ -274,17 +245,12 @@ class PerformanceModel:
         return max(chips, key=lambda estimate: estimate.latency_s)
 
     def _chip_experts(self, op: GroupedGemm) -> Estimate:
-        how = conversion(
-            self.chip,
-            Operand("activations", op.a_format, op.rows * op.k),
-            Operand("weights", op.b_format, op.experts * op.k * op.n),
-            accumulate=op.accumulate,
-        )
+        how = product_conversion(self.chip, op)
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
         experts, rows = np.array(op.loads[0], np.float64).T.copy()
         sums, narrow = get_format(op.accumulate).bytes, self._narrow(op.a_format, op.b_format)
         shape = GroupedShape(op.n, op.k, a, b, c, how.macs, sums, *narrow.tiles)
-        mapping, cost = grouped_search(self._record, shape, experts, rows)
+        mapping, cost = grouped_search(self._units(how), shape, experts, rows)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
@@ -293,7 +259,7 @@ class PerformanceModel:
         return self._result(op, parts, cost.traffic, chosen, how, cost.active, limit)
 
     def _recurrence(self, op: Recurrence) -> Estimate:
-        how = conversion(self.chip, Operand("activations", op.format, 0.0))
+        how = product_conversion(self.chip, op)
         state = get_format(op.state_format).bytes
         results = float(op.batch) * op.query * op.heads * op.value_dim
         stores = results * get_format(op.format).bytes + op.batch * op.state * state
@@ -311,7 +277,7 @@ class PerformanceModel:
             state,
             how.macs,
         )
-        cost = recurrence_search(self._record, shape)
+        cost = recurrence_search(self._units(how), shape)
         parts = self._parts(op, cost.core, cost.memory, cost.hidden)
         chosen = {"chunked": bool(cost.chunked), "active_cores": int(cost.active)}
         # Token by token the vector units do it: the arrays' peak bounds neither form.
@@ -344,9 +310,13 @@ class PerformanceModel:
         named = self.execution.kernels.narrow
         return named.get(b_format, WIDE) if get_format(a_format).bits <= 8 else WIDE
 
+    def _units(self, how: Conversion) -> np.void:
+        """The machine with the units that compute a product."""
+        return self._record if how.arrays else self._plain
+
     def _no_tile(self) -> InfeasibleError:
         return InfeasibleError(
-            f"{self.chip.name}: core.sram of {self.chip.core.sram:g} bytes holds not even the "
+            f"{self.chip.where}: core.sram of {self.chip.core.sram:g} bytes holds not even the "
             "smallest tile with its accumulators (2 KiB and a slice of the operands)"
         )
 
@@ -388,10 +358,10 @@ class PerformanceModel:
         if how is None:
             peak = self.chip.vector_peak(get_format(op.format).bits)  # type: ignore[attr-defined]
         else:
-            peak = self.chip.tensor_flops(how.compute, how.accumulate)
+            peak = how.peak(self.chip)
             if how.flops:
                 product = latency - parts["launch"]
-                parts["conversion"] = exposed_seconds(self._record, how.flops, product)
+                parts["conversion"] = exposed_seconds(self._record, how, product, op.flops)
                 latency += parts["conversion"]
         # Operands that are found in L2 need not cross the memory interface.
         least = max(op.flops / peak, min(op.bytes, traffic) / self.chip.memory.bandwidth)

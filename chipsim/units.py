@@ -91,6 +91,20 @@ _QUANTITY = re.compile(
 
 
 @functools.lru_cache(maxsize=4096)
+def with_unit(kind: str, more: str = "") -> str:
+    """What a quantity of a kind may be, for messages.
+
+    Examples
+    --------
+    >>> with_unit("area")
+    "an area with its unit, e.g. '814 mm^2'"
+    """
+    article = "an" if kind[0] in "aeiou" else "a"
+    return (
+        f"{article} {kind.replace('_', ' ')}{more} with its unit, e.g. {DIMENSIONS[kind][1]!r}"
+    )
+
+
 def parse(text: str, kind: str) -> float:
     """Read a quantity such as ``"3.35 TB/s"`` into SI.
 
@@ -113,8 +127,8 @@ def parse(text: str, kind: str) -> float:
     """
     import pint
 
-    unit, example = DIMENSIONS[kind]
-    wanted = f"a {kind.replace('_', ' ')} with its unit, e.g. {example!r}"
+    unit, _ = DIMENSIONS[kind]
+    wanted = with_unit(kind)
     if not _QUANTITY.fullmatch(text):  # pint would evaluate any expression, however long
         raise ValueError(wanted)
     try:
@@ -144,8 +158,7 @@ def quantity(kind: str) -> BeforeValidator:
             return parse(value, kind)
         from_file = bool(info.context and info.context.get("file"))
         if from_file and value is not None:
-            _, example = DIMENSIONS[kind]
-            raise ValueError(f"a {kind.replace('_', ' ')} with its unit, e.g. {example!r}")
+            raise ValueError(with_unit(kind))
         return value
 
     return BeforeValidator(read)

@@ -70,8 +70,11 @@ class Replica:
     plan: Parallelism
     precision: Precision
 
-    def kv_tokens(self, model: ModelSpec, pool: PoolSpec, where: str) -> int:
-        """Tokens that the KV memory of one rank holds, while no window is full.
+    def kv_tokens(self, model: ModelSpec, pool: PoolSpec, where: str, context: int) -> int:
+        """Tokens that the KV memory of one rank holds in sequences of ``context`` tokens.
+
+        Windows that are full and recurrent states make it depend on the context: the engine
+        counts tokens, so it is that of the workload's mean sequence.
 
         Raises
         ------
@@ -91,7 +94,7 @@ class Replica:
                 f"{where}: {model.name} at {self.plan.text} does not fit {self.chip.name}: "
                 f"{short}"
             )
-        tokens = memory.kv_tokens
+        tokens = memory.kv_tokens_at(context)
         if tokens == 0:
             raise InfeasibleError(f"{where}: the weights leave no room for KV")
         return 2**40 if tokens is None else tokens

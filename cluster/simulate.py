@@ -220,7 +220,10 @@ class Cluster:
 
     def _pool(self, number: int, name: str, pool: PoolSpec) -> dict[str, Any]:
         of = self.replicas[name]
-        tokens = of.kv_tokens(self.model, pool, f"{self.scenario.name}: pools.{name}")
+        served = self.workload
+        mean = round(float((served.prompt_tokens + served.output_tokens).mean()))
+        where = f"{self.scenario.name}: pools.{name}"
+        tokens = of.kv_tokens(self.model, pool, where, mean)
         ranks = of.table.ranks
         return {
             "table": number,

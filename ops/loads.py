@@ -128,7 +128,8 @@ def rank_loads(
     Raises
     ------
     ConfigError
-        A histogram of another number of experts, or a count below 1.
+        A histogram of another number of experts or of fewer than a token picks, or a
+        count below 1.
     """
     tokens, ranks = whole("experts", "tokens", tokens), whole("experts", "ranks", ranks)
     if load.kind == "uniform":
@@ -160,6 +161,10 @@ def _probabilities(load: ExpertLoad, experts: int, top_k: float) -> list[float]:
         wanted = list(load.tokens)
     else:
         raise ConfigError("experts", "histogram", len(load.tokens), f"{experts} numbers")
+    drawing = sum(share > 0.0 for share in wanted)
+    if drawing < top_k:  # a token picks different experts
+        allowed = f"tokens for at least the {top_k:g} experts that a token picks"
+        raise ConfigError("experts", "histogram", f"tokens for {drawing} experts", allowed)
     drawn, full = [0.0] * experts, set[int]()
     while True:
         rest = sum(share for i, share in enumerate(wanted) if i not in full)

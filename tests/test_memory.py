@@ -170,6 +170,9 @@ def test_windows_bound_what_a_sequence_keeps() -> None:
         kept = 18 * layer * (context + min(context, 128))
         assert plan.stages[0].sequence_bytes(context) == kept
         assert plan.largest_batch(context) == math.floor(plan.free_bytes / kept)
+        # So many tokens of such sequences, never fewer than whole sequences hold
+        assert plan.kv_tokens_at(context) == math.floor(plan.free_bytes * context / kept)
+        assert (plan.kv_tokens_at(context) or 0) >= context * plan.largest_batch(context)
 
 
 def test_states_take_room_per_sequence() -> None:
@@ -215,6 +218,7 @@ def test_no_row_no_limit() -> None:
     alone = llama(4, 1024, 16, intermediate=4096, layer_kinds=kinds, layer_order=order)
     plan = memory_plan(chip(80), alone, Parallelism(), FP16)
     assert (plan.kv_bytes_per_token, plan.kv_tokens) == (0.0, None)
+    assert plan.kv_tokens_at(10**6) == math.floor(plan.free_bytes * 10**6 / (4 * HYBRID_STATE))
     assert plan.largest_batch(10**9) == math.floor(plan.free_bytes / (4 * HYBRID_STATE))
 
 

@@ -42,6 +42,9 @@ APART = {
 }
 """Suites of measurements that are judged on their own; plain models stand beside."""
 
+CLUSTER = {"splitwise": "TTFT and E2E of every request of runs of Splitwise's simulator"}
+"""Suites of the cluster, each by itself."""
+
 FIGURES: dict[str, Callable[[str | None], Iterator[Point]]] = {
     "curves": curve_points,
     "chips": performance_points,
@@ -74,6 +77,12 @@ class ValidationResult:
     beside: tuple[str, ...] = ()
     """Columns of ``points`` that hold the seconds of plain models."""
 
+    def differences(self) -> pd.DataFrame:
+        """Of the suite ``splitwise``: ``run, operator, n, max_difference_s``."""
+        from chipsim.validation.splitwise import differences
+
+        return differences(self.points)
+
     def frame(self) -> pd.DataFrame:
         """Errors by group: ``suite, chip, operator, dtype, regime, n, mape, median_ape,
         p90_ape, bias``; fractions, ``all`` where something is pooled. Plain models have
@@ -95,7 +104,7 @@ def validate(
     Parameters
     ----------
     suite : str
-        ``llmcompass`` for all of `SUITES`, one of them, or one of `APART`.
+        ``llmcompass`` for all of `SUITES`, one of them, or one of `APART` or `CLUSTER`.
     data : path, optional
         A folder of CSV files (or one file) with the column names of LLMCompass's outputs,
         judged instead of the tables in the package. The stem of a file names its
@@ -104,7 +113,8 @@ def validate(
         ``hardware, phase, batch, context, total_s`` is an author's table. A file that
         is none of these, or lacks a column that it needs, is named and skipped. For
         ``silicon`` files of `chipsim.validation.silicon.measured.FILES`, for ``machines``
-        of `chipsim.validation.machines.COLUMNS`, read strictly.
+        of `chipsim.validation.machines.COLUMNS`, read strictly; for ``splitwise`` see
+        `replay_splitwise`.
     execution : str, optional
         Execution block for all chips; each chip's own unless given.
     chip : str, optional
@@ -128,8 +138,8 @@ def validate(
     >>> sorted(result.points["unit"].unique())
     ['1', 's']
     """
-    if suite not in SUITES and suite not in ("llmcompass", *APART):
-        raise UnknownNameError("suite", suite, ["llmcompass", *APART, *SUITES])
+    if suite not in SUITES and suite not in ("llmcompass", *APART, *CLUSTER):
+        raise UnknownNameError("suite", suite, ["llmcompass", *APART, *SUITES, *CLUSTER])
     if execution is not None:
         Execution.load(execution)
     if transfer and suite != "silicon":
@@ -144,6 +154,11 @@ def validate(
         raise ConfigError("--chip", "", suite, f"one of {', '.join(APART)}")
     wanted = tuple(SUITES) if suite == "llmcompass" else (suite,)
     skipped: list[Skipped] = []
+    if suite == "splitwise":
+        # The engine takes a second to load, and the other suites do not use it.
+        from chipsim.validation.splitwise import splitwise_points
+
+        return ValidationResult(_frame(list(splitwise_points(data, skipped))), skipped)
     cases = list(reference_cases() if data is None else read_folder(Path(data), skipped))
     found = list(judged((c for c in cases if c.suite in wanted), execution, skipped))
     if data is None:

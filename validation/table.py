@@ -52,6 +52,16 @@ class Row:
             raise self.refuse(column, "a number above 0")
         return value
 
+    def number(self, column: str) -> float:
+        """A cell as a number from 0; `ConfigError` if it is none, infinite or NaN."""
+        try:
+            value = float(self.text(column))
+        except ValueError:
+            value = math.nan
+        if not 0.0 <= value < math.inf:
+            raise self.refuse(column, "a number from 0")
+        return value
+
     def seconds(self, column: str) -> float:
         """A cell as a latency; `ConfigError` if it is none that can be."""
         value = self.positive(column)

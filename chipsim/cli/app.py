@@ -11,12 +11,14 @@ from chipsim.cli import (
     compare,
     cost,
     cuts,
+    dashboard,
     doctor,
     estimate,
     imports,
     lists,
     memory,
     plans,
+    report,
     simulate,
     system,
     validate,
@@ -57,6 +59,8 @@ def command() -> Callable[..., Any]:
     app.command("validate")(validate.validate)
     app.command("calibrate")(validate.calibrate)
     app.add_typer(_imports(), name="import")
+    app.command("report")(report.report)
+    app.command("dashboard")(dashboard.dashboard)
     app.command("doctor")(doctor.doctor)
     group = typer.main.get_command(app)
     known: dict[str, Any] = getattr(group, "commands")  # noqa: B009 - a group has it

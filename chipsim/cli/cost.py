@@ -38,6 +38,12 @@ def cost(
         float | None,
         typer.Option("--design-cost", metavar="USD", help="Of CHIP; the book's unless given."),
     ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base", metavar="CHIP2", help="What CHIP was cut from: its area and TDP scale."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Area, dies, memory and packaging in dollars; TDP.
@@ -52,8 +58,9 @@ def cost(
 
     described = Chip.load(chip)
     book = read_book(prices, price)
-    priced = chip_cost(described, book, mixed=force, volume=volume)
-    model = EnergyModel(described)
+    uncut = None if base is None else Chip.load(base)
+    priced = chip_cost(described, book, mixed=force, volume=volume, base=uncut)
+    model = EnergyModel(described, base=uncut)
     record, tables = cost_record(priced, model), cost_tables(priced, model)
     if versus is not None:
         record["break_even"] = _break_even(

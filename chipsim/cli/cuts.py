@@ -52,6 +52,14 @@ Fractions = Annotated[
     list[str] | None,
     typer.Option("--fractions", metavar="LIST", help="Parts of the uncut chip: 1,0.9,0.8."),
 ]
+Held = Annotated[
+    str | None,
+    typer.Option(
+        "--held",
+        metavar="NAME=PART,...",
+        help="What every point keeps of other resources: cores=0.5,l2=0.8.",
+    ),
+]
 Blocks = Annotated[
     list[str] | None,
     typer.Option(
@@ -74,6 +82,7 @@ def cuts(
     context: Context = None,
     values: Values = None,
     fractions: Fractions = None,
+    held: Held = None,
     itl: Annotated[
         str | None, typer.Option("--itl", metavar="TIME", help="With --batch max: 50ms.")
     ] = None,
@@ -106,6 +115,7 @@ def cuts(
         "batch": kind,
         "itl_s": None if itl is None else _time(itl),
         "prices": read_book(prices, price),
+        "held": _held(held),
     }
     runs = []
     blocks: list[str | None] = [*execution] if execution else [None]
@@ -142,6 +152,16 @@ def _precision(formats: str) -> Any:
     from chipsim.ops.precision import Precision
 
     return Precision.parse(formats)
+
+
+def _held(text: str | None) -> dict[str, float]:
+    """``cores=0.5,l2=0.8``."""
+    parts = [piece.partition("=") for piece in (text or "").split(",") if piece.strip()]
+    try:
+        return {name.strip(): float(value) for name, _, value in parts}
+    except ValueError:
+        allowed = "resources and parts of them: cores=0.5,l2=0.8"
+        raise ConfigError("--held", "", text, allowed) from None
 
 
 def _axes(

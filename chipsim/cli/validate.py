@@ -30,7 +30,10 @@ ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json", ".md")
 def validate(
     suite: Annotated[
         str,
-        typer.Argument(metavar="SUITE", help="llmcompass for all its suites, one, or silicon."),
+        typer.Argument(
+            metavar="SUITE",
+            help="llmcompass for all of chips, one of them, silicon, machines or splitwise.",
+        ),
     ] = "llmcompass",
     data: Data = None,
     chip: OneChip = None,
@@ -55,10 +58,17 @@ def validate(
 
         emit(validation_record(result, suite))
         return
-    from chipsim.present.tables import footer_line, silicon_tables, validation_table
+    from chipsim.present.tables import (
+        differences_table,
+        footer_line,
+        silicon_tables,
+        validation_table,
+    )
 
     frame = result.frame()
     show(*(silicon_tables(frame) if result.beside else [validation_table(frame)]))
+    if suite == "splitwise":
+        show(differences_table(result.differences()))
     show(*(footer_line(f"skipped {each.name}: {each.why}") for each in result.skipped))
 
 

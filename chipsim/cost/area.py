@@ -171,8 +171,8 @@ def core_blocks(chip: Chip) -> dict[str, float]:
 
 def _of(chip: Chip, plan: Floorplan) -> tuple[Constants, Process]:
     if chip.process is None:
-        raise ConfigError(chip.name, "process", None, "a process, with a floor plan")
-    return Constants.load(plan.constants), Process.load(chip.process)
+        raise ConfigError(chip.where, "process", None, "a process, with a floor plan")
+    return Constants.load(plan.constants), Process.load(chip.process, f"{chip.where}: process")
 
 
 def _physical_cores(chip: Chip, plan: Floorplan) -> float:

@@ -148,7 +148,7 @@ class CappedModel(PerformanceModel):
         idle_w, found = self.energy.power.idle_w, slowest.estimate
         if self.cap_w <= idle_w:
             raise InfeasibleError(
-                f"{self.chip.name}: a cap of {self.cap_w:g} W; it draws {idle_w:.1f} W idle"
+                f"{self.chip.where}: a cap of {self.cap_w:g} W; it draws {idle_w:.1f} W idle"
             )
         active_j = slowest.energy.total_j - slowest.energy.parts["idle"]
         latency_s = active_j / (self.cap_w - idle_w)

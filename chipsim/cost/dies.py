@@ -63,7 +63,7 @@ def silicon(chip: Chip, base: Chip | None = None) -> Silicon:
         stated = base.die_area * (modelled / whole if modelled and whole else 1.0)
     area = stated or modelled
     if area is None:
-        raise ConfigError(chip.name, "die_area", None, "an area, or a floor plan to model it")
+        raise ConfigError(chip.where, "die_area", None, "an area, or a floor plan to model it")
     return Silicon(area, stated, modelled, blocks)
 
 
@@ -82,11 +82,11 @@ def die_costs(
     costs = []
     for name, die in kinds.items():
         area = area_mm2 * die.area / described
-        where = f"{chip.name}: {name}" if len(kinds) > 1 else chip.name
+        where = f"{chip.where}: {name}" if len(kinds) > 1 else chip.where
         check_reticle(where, area)
         process = die.process or chip.process
         if process is None:
-            raise ConfigError(chip.name, "process", None, "a process, to price its wafer")
+            raise ConfigError(chip.where, "process", None, "a process, to price its wafer")
         wafer = book.wafer(process)
         count = gross_dies(area, book.gross_dies, where)
         good = _yield(chip, book, found, name, area)

@@ -83,7 +83,7 @@ def check_edge(chip: Chip, area_mm2: float, count: int = 1, base: Chip | None = 
         parts = ", ".join(f"{name} {mm:.1f}" for name, mm in found.parts_mm.items() if mm)
         dies = f"{count} dies of " if count > 1 else ""
         raise ConfigError(
-            chip.name,
+            chip.where,
             "die edge",
             f"{found.used_mm:.1f} mm ({parts})",
             f"at most {found.perimeter_mm:.1f} mm, the perimeter of {dies}{area_mm2:.0f} mm2",

@@ -5,60 +5,23 @@ estimate -> work of each level (FLOP, bytes) -> x energy per unit -> parts -> jo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chipsim.conversion import compute_format
 from chipsim.cost.energies import DEFAULT, Energies, energies_of
 from chipsim.cost.power import Power, clock_and_supply, power
+from chipsim.cost.work import work
 from chipsim.estimates import Estimate, PhaseEstimate
-from chipsim.ops.formats import get_format
-from chipsim.ops.operators import AllReduce, Attention, Gemm
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
-    from chipsim.ops.operators import Operator
 
 PARTS = ("arithmetic", "sram", "l2", "memory", "link", "overhead", "idle")
 """Where joules go; ``overhead`` is the loss of the chip's supply."""
 
 DIE = ("arithmetic", "sram", "l2")
 """Parts on the die: they fall with the square of the supply."""
-
-EXPONENTIAL_FLOPS = 4.0
-"""Vector FLOP of an exponential, as `chipsim.execution.Execution` has unless told otherwise."""
-
-SOFTMAX_FLOPS = 6.0
-"""Vector FLOP of a score of fused attention beside its exponential (`kernels.attention`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What an operator asks of each level of one chip.
-
-    Attributes
-    ----------
-    macs : float
-        Multiply-accumulates of the arrays, of operands in ``format``.
-    vector_flops : float
-        FLOP of the vector units.
-    sram_bytes : float
-        Into and out of the SRAM of the cores.
-    l2_bytes : float
-        Between L2 and the cores, as delivered: a shared panel counts at each core.
-    memory_bytes, link_bytes : float
-        Over the memory interface, and over the links in one direction.
-    """
-
-    macs: float = 0.0
-    format: str = ""
-    vector_flops: float = 0.0
-    sram_bytes: float = 0.0
-    l2_bytes: float = 0.0
-    memory_bytes: float = 0.0
-    link_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +87,7 @@ class EnergyModel:
             "link_j_per_byte": self.energies.link,
         }
         self._macs: dict[str, float] = {}
+        self._known: dict[int, tuple[Estimate, Energy]] = {}  # by identity: kept beside
         _, supply = clock_and_supply(chip, base, self.energies)
         self._square = supply**2
 
@@ -136,7 +100,13 @@ class EnergyModel:
         return known
 
     def operator(self, estimate: Estimate) -> Energy:
-        """Joules of one run of an operator on one chip."""
+        """Joules of one run of an operator on one chip; remembered for an estimate."""
+        known = self._known.get(id(estimate))
+        if known is None:
+            known = self._known[id(estimate)] = (estimate, self._operator(estimate))
+        return known[1]
+
+    def _operator(self, estimate: Estimate) -> Energy:
         asked = work(estimate, self.chip)
         rates = self.rates
         parts = {
@@ -223,60 +193,3 @@ def energy(
     if isinstance(estimate, PhaseEstimate):
         return model.phase(estimate)
     return model.operator(estimate)
-
-
-def work(estimate: Estimate, chip: Chip) -> Work:
-    """What an operator, mapped as its estimate says, asks of each level of a chip."""
-    operator = estimate.operator
-    if isinstance(operator, AllReduce):
-        return Work(link_bytes=estimate.memory_bytes, l2_bytes=2.0 * estimate.memory_bytes)
-    if isinstance(operator, Gemm):
-        return _gemm(operator, estimate, chip)
-    if isinstance(operator, Attention):
-        return _attention(operator, estimate, chip)
-    return _vector(operator, estimate)
-
-
-def _gemm(op: Gemm, estimate: Estimate, chip: Chip) -> Work:
-    """Each tile is fed its panels of A and B once, and k split over cores is merged in L2."""
-    a, b, c = (get_format(name).bytes for name in (op.a_format, op.b_format, op.c_format))
-    mapping, batch = estimate.mapping, float(op.batch)
-    a_fills = batch * op.m * op.k * a * math.ceil(op.n / mapping["tn"])
-    b_fills = batch * op.k * op.n * b * math.ceil(op.m / mapping["tm"])
-    moved = a_fills + b_fills + batch * op.m * op.n * c
-    if mapping["split"] > 1:
-        moved += 2.0 * mapping["split"] * batch * op.m * op.n * 4.0
-    macs = batch * op.m * op.n * op.k
-    array = chip.core.systolic_array
-    if array is None:
-        return Work(0.0, "", 2.0 * macs, moved, moved, estimate.memory_bytes)
-    fed = macs * (a / array.columns + b / array.rows)
-    runs_in = compute_format(chip, [op.a_format, op.b_format])
-    return Work(macs, runs_in, 0.0, fed + moved, moved, estimate.memory_bytes)
-
-
-def _attention(op: Attention, estimate: Estimate, chip: Chip) -> Work:
-    """Each tile of query rows walks the keys and values that its mask leaves."""
-    q, kv = get_format(op.q_format).bytes, get_format(op.kv_format).bytes
-    width = op.head_dim + op.value_dim
-    group = op.q_heads // op.kv_heads
-    tiles = math.ceil(op.query * group / estimate.mapping["rows"])
-    seen = op.pairs / (op.query * op.keys)
-    queries = float(op.batch) * op.q_heads * op.query * width * q
-    keys = float(op.batch) * op.kv_heads * op.keys * width * kv
-    moved = queries + max(1.0, tiles * seen) * keys
-    macs = op.flops / 2.0
-    softmax = op.exponentials * (SOFTMAX_FLOPS + EXPONENTIAL_FLOPS)
-    array = chip.core.systolic_array
-    if array is None:
-        return Work(0.0, "", 2.0 * macs + softmax, moved, moved, estimate.memory_bytes)
-    fed = macs * (q / array.columns + kv / array.rows)
-    runs_in = compute_format(chip, [op.q_format, op.kv_format])
-    return Work(macs, runs_in, softmax, fed + moved, moved, estimate.memory_bytes)
-
-
-def _vector(op: Operator, estimate: Estimate) -> Work:
-    """Every byte of memory passes L2 and a core once."""
-    flops = op.flops + (EXPONENTIAL_FLOPS - 1.0) * op.exponentials
-    moved = estimate.memory_bytes
-    return Work(0.0, "", flops, moved, moved, moved)

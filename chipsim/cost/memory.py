@@ -83,11 +83,11 @@ class MemoryTechnology(Spec):
         return self
 
     @classmethod
-    def load(cls, technology: str) -> MemoryTechnology:
-        """The technology of a name as chips write it (`UnknownNameError`)."""
+    def load(cls, technology: str, where: str = "") -> MemoryTechnology:
+        """The technology of a name as chips write it (`UnknownNameError`, of a place)."""
         known = _library()
         if technology not in known:
-            raise UnknownNameError("memory", technology, known)
+            raise UnknownNameError("memory", technology, known, where)
         return known[technology]
 
     @property
@@ -165,14 +165,16 @@ def memory_parts(chip: Chip, base: Chip | None = None) -> MemoryParts:
     >>> memory_parts(Chip.load("spad-decode").scaled(memory_bandwidth=0.7)).counterfactual
     'bandwidth of 3.5 stacks, capacity of 5: whole stacks have both (4: 2681.6 GB/s, 64 GiB)'
     """
-    technology = MemoryTechnology.load(chip.memory.technology)
+    technology = MemoryTechnology.load(
+        chip.memory.technology, f"{chip.where}: memory.technology"
+    )
     sites = chip.floorplan.memory if chip.floorplan else None
     clamshell = sites is not None and sites.clamshell
     if clamshell and not technology.clamshell:
         allowed = (
             f"false with {technology.technology}: two devices of GDDR alone share a channel"
         )
-        raise ConfigError(chip.name, "floorplan.memory.clamshell", True, allowed)
+        raise ConfigError(chip.where, "floorplan.memory.clamshell", True, allowed)
     package = sites.package if sites else None
     if package is None and base is not None and base != chip:
         package = _of_base(chip, base)
@@ -213,7 +215,7 @@ def with_packages(chip: Chip, count: int) -> Chip:
     >>> round(chip.memory.bandwidth / 1e9), round(chip.memory.capacity / 2**30)
     (2011, 48)
     """
-    fraction = whole(chip.name, "packages", count) / memory_parts(chip).channels
+    fraction = whole(chip.where, "packages", count) / memory_parts(chip).channels
     return chip.scaled(memory_bandwidth=fraction, memory_capacity=fraction)
 
 
@@ -230,7 +232,7 @@ def _interfaces(chip: Chip, technology: MemoryTechnology, channels: float) -> in
         return needed
     if described < needed:
         allowed = f"at least {needed}, one for each {technology.package} of its bandwidth"
-        raise ConfigError(chip.name, "floorplan.memory.interfaces", described, allowed)
+        raise ConfigError(chip.where, "floorplan.memory.interfaces", described, allowed)
     return described
 
 
@@ -264,7 +266,7 @@ def _fewest(chip: Chip, technology: MemoryTechnology, clamshell: bool) -> Memory
 
 
 def _check(chip: Chip, technology: MemoryTechnology, package: MemoryPackage) -> None:
-    where, kind = f"{chip.name}: floorplan.memory.package", technology.package
+    where, kind = f"{chip.where}: floorplan.memory.package", technology.package
     if package.bandwidth > _OVER * technology.bandwidth:
         allowed = f"at most {technology.bandwidth / 1e9:g} GB/s per {kind}"
         got = f"{package.bandwidth / 1e9:g} GB/s"

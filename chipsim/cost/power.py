@@ -133,7 +133,7 @@ def _stated_share(
         if left <= 0.0:
             draws = modelled["memory"] / energies.tdp.efficiency
             allowed = f"more than {draws:.4g} W, which its memory draws at full bandwidth"
-            raise ConfigError(chip.name, "tdp", f"{chip.tdp:g} W", allowed)
+            raise ConfigError(chip.where, "tdp", f"{chip.tdp:g} W", allowed)
         return left / modelled["die"]
     if base is None or base.tdp is None:
         return 1.0

@@ -25,9 +25,13 @@ class Process(Spec):
     """mm2 of one bit, before the area efficiency of a cache of a size."""
 
     @classmethod
-    def load(cls, name: str) -> Process:
-        """Read a node by the name that chips write (`UnknownNameError`)."""
-        return _load(name)
+    def load(cls, name: str, where: str = "") -> Process:
+        """Read a node by the name that chips write (`UnknownNameError`, of a place)."""
+        file = name.replace(" ", "")
+        if file not in names("processes"):
+            known = [known.replace("nm", " nm") for known in names("processes")]
+            raise UnknownNameError("process", name, known, where)
+        return _load(file)
 
     def mm2(self, transistors: float) -> float:
         """Area of so much logic, mm2."""
@@ -35,10 +39,6 @@ class Process(Spec):
 
 
 @functools.lru_cache(maxsize=32)
-def _load(name: str) -> Process:
-    file = name.replace(" ", "")
-    if file not in names("processes"):
-        known = [known.replace("nm", " nm") for known in names("processes")]
-        raise UnknownNameError("process", name, known)
+def _load(file: str) -> Process:
     data, path = load("processes", file)
     return Process.read(data, path)

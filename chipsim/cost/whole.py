@@ -76,7 +76,7 @@ def _check(chip: Chip, whole: Chip, book: PriceBook, *, cut: bool) -> None:
     if changed:
         got = f"{'a cut chip:' if cut else 'a chip with other'} {', '.join(changed)}"
         allowed = f"the uncut {whole.name}: {book.name} prices whole chips"
-        raise ConfigError(chip.name, "prices", got, allowed)
+        raise ConfigError(chip.where, "prices", got, allowed)
 
 
 def _changed(chip: Chip, whole: Chip) -> list[str]:

@@ -75,7 +75,7 @@ class CutPoint:
     @property
     def chip(self) -> Chip:
         """The cut chip."""
-        return cut_chip(self.setup.chip, self.steps)
+        return self.setup.cut(_asked(self.steps))
 
     @cached_property
     def money(self) -> Money:
@@ -132,7 +132,7 @@ class CutPoint:
         }
 
     def operators(self) -> list[dict[str, Any]]:
-        """``name, group, count, latency_s, slowdown, bound, share`` of each operator."""
+        """What `CutsResult.operators_frame` has of each operator."""
         if self.estimate is None or self.baseline.estimate is None:
             return []
         uncut = {row.name: row.latency_s for row in self.baseline.estimate.rows}
@@ -230,7 +230,8 @@ class CutsResult:
         -------
         pandas.DataFrame
             Place of the point as in `frame`, then ``name, group, count, latency_s`` (all
-            runs), ``slowdown`` (of this operator), ``bound, share`` (of the phase).
+            runs), ``slowdown`` (of this operator), ``bound, share`` (of the phase),
+            ``flops, memory_bytes`` (all runs on one chip).
         """
         import pandas as pd
 
@@ -259,6 +260,7 @@ def cuts(
     memory_share: float = 0.9,
     check_memory: bool = True,
     prices: PriceBook | str = "spad-2025",
+    held: Mapping[str, float] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CutsResult:
     """Estimate a phase on a chip with one or two resources cut.
@@ -279,6 +281,9 @@ def cuts(
         With a fixed batch: a point whose memory is too small has no latency.
     prices : PriceBook or str
         What the chips of the points cost; a chip that it does not price has no cost.
+    held : mapping of str to float, optional
+        Other resources that every point loses: ``{"cores": 0.5}``. Slowdowns are still over
+        the uncut chip.
     progress : callable, optional
         Called with the points done and all points.
 
@@ -315,8 +320,9 @@ def cuts(
         memory_share=memory_share,
         check_memory=check_memory,
         prices=book_of(prices),
+        held=dict(held or {}),
     )
-    axes = _axes(setup.chip, resources)
+    axes = _axes(setup, resources)
     return run(setup, list(itertools.product(*axes)), progress)
 
 
@@ -331,16 +337,11 @@ def run(
         raise InfeasibleError(_refused(setup, uncut))
     points = []
     for steps in grid:
-        cut = cut_chip(setup.chip, steps)
+        cut = setup.cut(_asked(steps))
         points.append(CutPoint(setup, steps, setup.answer(cut), uncut))
         if progress is not None:
             progress(len(points), len(grid))
     return CutsResult(setup, tuple(s.resource for s in grid[0]), uncut, tuple(points))
-
-
-def cut_chip(chip: Chip, steps: Sequence[Step]) -> Chip:
-    """A chip with what its steps leave of it."""
-    return chip.scaled(**{step.resource: step.asked for step in steps})
 
 
 def cut_point(setup: Setup, fractions: Mapping[str, float]) -> CutPoint:
@@ -351,10 +352,18 @@ def cut_point(setup: Setup, fractions: Mapping[str, float]) -> CutPoint:
     InfeasibleError, ConfigError, UnknownNameError
         As `cuts`.
     """
-    steps = [
-        Cut(name, fractions=[part]).steps(setup.chip)[0] for name, part in fractions.items()
+    return cuts_of(setup, [fractions]).points[0]
+
+
+def cuts_of(setup: Setup, points: Sequence[Mapping[str, float]]) -> CutsResult:
+    """All points again, each as `CutsResult.configuration` lists it (`cuts`' errors)."""
+    if not points:
+        raise ConfigError("cuts", "points", "0 points", "at least one")
+    grid = [
+        tuple(Cut(name, fractions=[part]).steps(setup.chip)[0] for name, part in point.items())
+        for point in points
     ]
-    return run(setup, [tuple(steps)]).points[0]
+    return run(setup, grid)
 
 
 def _refused(setup: Setup, uncut: Answer) -> str:
@@ -363,9 +372,18 @@ def _refused(setup: Setup, uncut: Answer) -> str:
     return f"{setup.model.name} at tp={setup.plan.tp} on {setup.chip.name}: {uncut.reason}"
 
 
-def _axes(chip: Chip, resources: Resources) -> list[list[Step]]:
-    asked = _as_cuts(resources)
+def _asked(steps: Sequence[Step]) -> dict[str, float]:
+    """What steps leave of the chip, as `Chip.scaled` takes it."""
+    return {step.resource: step.asked for step in steps}
+
+
+def _axes(setup: Setup, resources: Resources) -> list[list[Step]]:
+    asked, chip = _as_cuts(resources), setup.chip
     names = [cut.resource for cut in asked]
+    for name, part in setup.held.items():
+        Cut(name, fractions=[part]).steps(chip)  # such a resource and such a part
+        if name in names:
+            raise ConfigError("cuts", "held", name, "a resource that is not swept too")
     if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
         raise ConfigError(
             "cuts", "resource", ", ".join(names), "one resource, or two different"
@@ -397,6 +415,8 @@ def _operator(row: OperatorRow, uncut_s: float, total_s: float) -> dict[str, Any
         "slowdown": _ratio(row.latency_s, uncut_s),
         "bound": row.estimate.bound,
         "share": _ratio(row.latency_s, total_s),
+        "flops": row.count * row.estimate.flops,
+        "memory_bytes": row.count * row.estimate.memory_bytes,
     }
 
 

@@ -12,7 +12,7 @@ from typing import cast
 
 from chipsim.chip import RESOURCES, Chip
 from chipsim.errors import ConfigError, UnknownNameError
-from chipsim.units import DIMENSIONS, parse
+from chipsim.units import parse, with_unit
 
 MOST_POINTS = 10_000
 """Points of one curve or grid."""
@@ -118,7 +118,7 @@ def resource_value(chip: Chip, resource: str) -> float:
     if resource not in RESOURCES:
         raise UnknownNameError("resource", str(resource), RESOURCES)
     if resource == "link_bandwidth" and chip.link is None:
-        raise ConfigError(chip.name, "link", None, "a chip that has links")
+        raise ConfigError(chip.where, "link", None, "a chip that has links")
     return _VALUES[resource](chip)
 
 
@@ -132,7 +132,7 @@ def array_sides(chip: Chip) -> tuple[int, int]:
     """
     array = chip.core.systolic_array
     if array is None:
-        raise ConfigError(chip.name, "core.systolic_array", None, "a chip that has one")
+        raise ConfigError(chip.where, "core.systolic_array", None, "a chip that has one")
     return array.rows, array.columns
 
 
@@ -189,7 +189,7 @@ def _values(chip: Chip, resource: str, values: Sequence[float | str] | str) -> l
 def _allowed(resource: str) -> str:
     if resource in KINDS:
         kind = KINDS[resource]
-        return f"a {kind} above 0 with its unit, e.g. {DIMENSIONS[kind][1]!r}"
+        return with_unit(kind, " above 0")
     if resource == "systolic_array":
         return "cells or a shape, e.g. 256 or 16x16"
     return "a whole number from 1"

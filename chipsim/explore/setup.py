@@ -85,6 +85,8 @@ class Setup:
         With a fixed batch: note where the memory does not hold weights and KV.
     prices : PriceBook or None
         What chips cost; None: nothing is priced.
+    held : mapping of str to float
+        Resource -> what every point keeps of it, as a part of the uncut chip.
     """
 
     chip: Chip
@@ -100,6 +102,7 @@ class Setup:
     check_memory: bool = True
     prices: PriceBook | None = None
     energies: Energies = field(default_factory=Energies.load)
+    held: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.batch not in ("fixed", "max"):
@@ -109,6 +112,10 @@ class Setup:
         positive("cuts", "itl", self.itl_s)
         if self.batch != "max" or self.phase.kind != "decode":
             raise ConfigError("cuts", "itl", self.itl_s, "with the largest batch of decode")
+
+    def cut(self, fractions: Mapping[str, float]) -> Chip:
+        """The chip with what is held and what a point leaves of it."""
+        return self.chip.scaled(**{**self.held, **fractions})
 
     def answer(self, chip: Chip) -> Answer:
         """The phase on one chip.
@@ -196,6 +203,7 @@ class Setup:
             | {"prices": prices}
             | {"phase": phase}
             | {name: getattr(self, name) for name in _OPTIONS}
+            | {"held": dict(self.held)}
         )
 
     @classmethod
@@ -212,7 +220,11 @@ class Setup:
             phase, prices = Phase(**data["phase"]), data["prices"]
             book = prices and PriceBook.build(where, **prices)
             return cls(
-                phase=phase, prices=book, **specs, **{name: data[name] for name in _OPTIONS}
+                phase=phase,
+                prices=book,
+                held=data.get("held", {}),  # absent from what version 0.1 saved
+                **specs,
+                **{name: data[name] for name in _OPTIONS},
             )
         except (KeyError, TypeError) as error:
             raise ConfigError(where, "configuration", str(error), "as it was saved") from None

@@ -123,14 +123,35 @@ def load(path: str | Path) -> Stored:
         A file is missing, was changed, or is not what `save` writes.
     """
     path = Path(path)
-    if path.suffix not in _READERS:
-        raise ConfigError("load", "", path.name, f"a name ending in {', '.join(_READERS)}")
-    side = sidecar(path)
-    rows, content = _read(path), _content(side, _read(side))
+    _known_ending(path)
+    return read_back(path, _read(path), _read(sidecar(path)))
+
+
+def read_back(path: Path, rows: bytes, side: bytes) -> Stored:
+    """What `load` does, from the content of the two files.
+
+    Parameters
+    ----------
+    path : Path
+        Names the result in errors, and its ending says what the rows are.
+
+    Raises
+    ------
+    ConfigError, ChipsimError
+        As `load`.
+    """
+    _known_ending(path)
+    content = _content(sidecar(path), side)
     if hashlib.sha256(rows).hexdigest() != content["sha256"]:
-        raise ChipsimError(f"{path}: not the rows that {side.name} was saved with; save again")
+        beside = sidecar(path).name
+        raise ChipsimError(f"{path}: not the rows that {beside} was saved with; save again")
     table = _READERS[path.suffix](rows, content["columns"]).astype(content["columns"])
     return Stored(path, table, content["configuration"], content["chipsim"], content["seed"])
+
+
+def _known_ending(path: Path) -> None:
+    if path.suffix not in _READERS:
+        raise ConfigError("load", "", path.name, f"a name ending in {', '.join(_READERS)}")
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from chipsim.importers.hf_formats import format_of
+from chipsim.importers.hf_low_bit import aqlm, bits_per_weight, hqq, left, quanto, torchao
 from chipsim.importers.hf_mlp import expert_count
 from chipsim.ops.precision import Precision
 
@@ -165,7 +166,7 @@ def _modelopt(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
         "INT8": ("int8", "int8"),
     }
     if algorithm not in pairs:
-        _left(hint, f"quant_algo {algorithm or 'none'} is not known")
+        left(hint, f"quant_algo {algorithm or 'none'} is not known")
         return
     hint.weights, hint.activations = pairs[algorithm]
     if hint.weights == "int4" and group not in (None, 128, 0):
@@ -181,7 +182,7 @@ def _compressed_tensors(hint: Hint, block: dict[str, Any], fields: Fields) -> No
     groups = groups if isinstance(groups, dict) else {}
     first = next(iter(groups.values()), None)
     if not isinstance(first, dict):
-        _left(hint, "quantization without config_groups")
+        left(hint, "quantization without config_groups")
         return
     if len(groups) > 1:
         hint.warnings.append("several config_groups: the first is taken for all weights")
@@ -207,7 +208,7 @@ def _bitsandbytes(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
     if _flag(block, "load_in_8bit", fields):
         hint.weights = "int8"
     elif not _flag(block, "load_in_4bit", fields):
-        _left(hint, "bitsandbytes without load_in_4bit or load_in_8bit")
+        left(hint, "bitsandbytes without load_in_4bit or load_in_8bit")
     elif _flag(block, "bnb_4bit_use_double_quant", fields):
         hint.weights = "w4.127"  # QLoRA, arXiv 2305.14314: 0.127 bit of constants
     else:
@@ -231,7 +232,7 @@ def _quark(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
     whole = whole if isinstance(whole, dict) else {}
     weights = _quark_format(whole.get("weight"), fields)
     if weights is None:
-        _left(hint, "quark without a known dtype of the weights")
+        left(hint, "quark without a known dtype of the weights")
         return
     hint.weights = weights
     hint.activations = _quark_format(whole.get("input_tensors"), fields) or hint.activations
@@ -250,12 +251,6 @@ def _quark_format(scheme: Any, fields: Fields) -> str | None:
     if kind == "int4" and scheme.get("group_size") is not None:
         return _integer(4, scheme["group_size"], fields)
     return kind
-
-
-def _left(hint: Hint, reason: str) -> None:
-    """Leave the dtype, and say why."""
-    hint.quantized = False
-    hint.warnings.append(f"{reason}: weights are taken as {hint.weights}")
 
 
 def _int8(hint: Hint, block: dict[str, Any], fields: Fields) -> None:
@@ -285,5 +280,11 @@ _METHODS: dict[str, Callable[[Hint, dict[str, Any], Fields], None]] = {
     "quark": _quark,
     "eetq": _int8,
     "bitnet": _ternary,
+    "exl2": bits_per_weight,
+    "exl3": bits_per_weight,
+    "hqq": hqq,
+    "aqlm": aqlm,
+    "quanto": quanto,
+    "torchao": torchao,
 }
 """Readers of a quantization block by its ``quant_method``."""

@@ -128,15 +128,20 @@ def folded(shape: AttentionShape, stride: int) -> AttentionShape:
 
 
 @inline
-def block_seconds(machine: Record, shape: AttentionShape, rows: int, keys: int) -> float:
-    """One tile against one block of keys: both products, and the softmax beside them."""
+def block_seconds(
+    machine: Record, shape: AttentionShape, rows: int, held: int, keys: int
+) -> float:
+    """One tile against one block of keys: both products, and the softmax beside them.
+
+    Arrays pad a tile to all its ``rows``, vector units compute those that it has (``held``).
+    """
     per_score = INDEX_FLOPS
     if shape.softmax:
         per_score = SOFTMAX_FLOPS + machine.exp_flops
     vector = rows * keys * per_score
     vector *= machine.cores / machine.vector_flops
     if machine.rows == 0.0:
-        flops = 2.0 * rows * keys * (shape.head_dim + shape.value_dim)
+        flops = 2.0 * held * keys * (shape.head_dim + shape.value_dim)
         return vector + flops * machine.cores / (
             machine.half_flops * shape.macs * machine.tensor_share
         )
@@ -310,7 +315,7 @@ def cut_of(
     queries, results = held * shape.head_dim, held * shape.value_dim
     latency = machine.tile_latency + queries * shape.q_bytes / machine.core_feed
     latency += results * shape.q_bytes / machine.core_store
-    block = block_seconds(machine, shape, rows, keys)
+    block = block_seconds(machine, shape, rows, min(rows, height), keys)
     resident = 1.0
     if shape.query == 1:
         place = rows * shape.head_dim * shape.q_bytes + keys * row

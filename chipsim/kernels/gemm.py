@@ -167,7 +167,9 @@ def hidden_seconds(
 
 
 @inline
-def k_slice(machine: Record, shape: Shape | GroupedShape, tm: int, tn: int, buffers: int) -> int:
+def k_slice(
+    machine: Record, shape: Shape | GroupedShape, tm: int, tn: int, buffers: int
+) -> int:
     """Largest ``tk`` whose slices fit the SRAM beside the accumulators; 0: none does."""
     free = machine.sram - shape.sum_bytes * tm * tn
     return int(free // (buffers * (tm * shape.a_bytes + tn * shape.b_bytes)))
@@ -191,18 +193,28 @@ def array_passes(machine: Record, tm: int, tn: int) -> int:
 
 @inline
 def tile_seconds(
-    machine: Record, shape: Shape | GroupedShape, tm: int, tn: int, passes: int, tk: int, k: int
+    machine: Record,
+    shape: Shape | GroupedShape,
+    tm: int,
+    tn: int,
+    passes: int,
+    tk: int,
+    k: int,
+    tall: float,
+    wide: float,
 ) -> float:
     """Arithmetic of one tile over ``k``: array passes, and fill and drain per slice.
 
-    Sums that are scaled on the way stop the arrays while the vector units work.
+    Vector units pad no rows or columns that the product does not have; a tile has ``tall``
+    and ``wide`` of them. Sums that are scaled on the way stop the arrays while the vector
+    units work.
     """
     scaling = 0.0
     if shape.sum_flops > 0.0:
         scaling = shape.sum_flops * tm * tn * ceil_div(k, SCALED_SUMS)
         scaling *= machine.cores / machine.vector_flops
     if machine.rows == 0.0:
-        flops = 2.0 * tm * tn * k
+        flops = 2.0 * tall * wide * k
         rate = machine.half_flops * shape.macs * machine.tensor_share
         return flops * machine.cores / rate + scaling
     stream = passes * k / shape.macs
@@ -281,7 +293,7 @@ def tile_of(
         buffers,
         grid[0],
         grid[1],
-        waves * tile_seconds(machine, shape, tm, tn, passes, tk, depth),
+        waves * tile_seconds(machine, shape, tm, tn, passes, tk, depth, tall, wide),
         waves * (tall * shape.a_bytes + wide * shape.b_bytes) * depth / machine.core_feed,
         waves * lines * (machine.step_latency * shape.step_scale),
         waves * tall * wide * element / machine.core_store,

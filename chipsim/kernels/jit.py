@@ -48,18 +48,14 @@ def hot_part(function: F) -> F:
 
 
 def _part(function: F, *, forceinline: bool) -> F:
-    compiled = numba.njit(
-        error_model="numpy",
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
-        forceinline=forceinline,
-    )
-    piece: Any = compiled(function)
+    # numba's own types do not know the first two.
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    piece: Any = numba.njit(error_model="numpy", forceinline=forceinline, **options)(function)
     typed = piece.get_call_template
 
     def once_per_type(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
         # Or it would be compiled again for every constant that it is called with.
-        unliteral = numba.types.unliteral
+        unliteral: Any = numba.types.unliteral
         return typed(tuple(map(unliteral, args)), {k: unliteral(v) for k, v in kws.items()})
 
     piece.get_call_template = once_per_type

@@ -30,6 +30,12 @@ class Axis:
         """Name and unit of the axis."""
         return f"{self.name} ({self.unit})" if self.scale != 1.0 else self.name
 
+    @property
+    def inside(self) -> str:
+        """The name inside a sentence."""
+        name = self.name.split(",")[0]
+        return name if name[:2].isupper() or name[1].isdigit() else name[0].lower() + name[1:]
+
     def shown(self, value: float) -> float:
         """An SI value in the axis's unit."""
         return value / self.scale

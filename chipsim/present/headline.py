@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from chipsim.present.axes import AXES
@@ -46,10 +47,53 @@ def told_point(run: CutsResult) -> CutPoint | None:
 
 
 def _place(point: CutPoint) -> str:
-    return " and ".join(
+    places = [
         f"{AXES[step.resource].text(step.value)} ({percent(step.fraction, 2)})"
         for step in point.steps
-    )
+    ]
+    return " and ".join([*places, *held_text(point.setup.held)])
+
+
+def held_text(held: Mapping[str, float]) -> list[str]:
+    """What every point of a cut keeps of other resources.
+
+    >>> held_text({"l2": 0.5})
+    ['50 % of L2 capacity']
+    """
+    kept = {name: part for name, part in held.items() if part != 1.0}
+    return [f"{percent(part, 2)} of {AXES[name].inside}" for name, part in kept.items()]
+
+
+def told_point(run: CutsResult) -> CutPoint | None:
+    """The point that the sentence tells of, none where nothing runs."""
+    running = [point for point in run.points if point.estimate is not None]
+    if not running:
+        return None
+    return min(running, key=_from_half)
+
+
+def _place(point: CutPoint) -> str:
+    places = [
+        f"{AXES[step.resource].text(step.value)} ({percent(step.fraction, 2)})"
+        for step in point.steps
+    ]
+    return " and ".join([*places, *held_text(point.setup.held)])
+
+
+def held_text(held: Mapping[str, float]) -> list[str]:
+    """What every point of a cut keeps of other resources.
+
+    >>> held_text({"l2": 0.5})
+    ['50 % of L2 capacity']
+    """
+    names = {name: axis.name.split(",")[0] for name, axis in AXES.items()}
+    return [
+        f"{percent(part, 2)} of the {names[name][0].lower() + names[name][1:]}"
+        if name != "l2"
+        else f"{percent(part, 2)} of the {names[name]}"
+        for name, part in held.items()
+        if part != 1.0
+    ]
 
 
 def _from_half(point: CutPoint) -> float:

@@ -67,22 +67,23 @@ def page(figure: go.Figure, rows: Rows = (), notes: Sequence[str] = ()) -> str:
         default_width="100%",
         div_id="figure",  # a random one would make every file differ
     )
-    title, lead = (_unbroken(meta.get(key, "")) for key in ("headline", "subtitle"))
+    title, lead = (unbroken(meta.get(key, "")) for key in ("headline", "subtitle"))
     below = "".join(f"<p>{escape(note)}</p>\n" for note in notes)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{title}</h1>\n<p>{lead}</p>\n{body}\n{_table(rows)}{below}</body>\n</html>\n"
+        f"<h1>{title}</h1>\n<p>{lead}</p>\n{body}\n{table_html(rows)}{below}</body>\n</html>\n"
     )
 
 
-def _unbroken(text: str) -> str:
+def unbroken(text: str) -> str:
     """Escaped; a number keeps its per cent sign when the line wraps."""
     return escape(text).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
-def _table(rows: Rows) -> str:
+def table_html(rows: Rows) -> str:
+    """A table that folds out; nothing for no rows."""
     if not rows:
         return ""
     head, *body = (

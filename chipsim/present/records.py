@@ -203,6 +203,7 @@ def memory_record(memory: MemoryPlan, context: int) -> dict[str, Any]:
         "ranks": memory.ranks,
         "context": context,
         "sequence_bytes": max(stage.sequence_bytes(context) for stage in memory.stages),
+        "kv_tokens_at_context": memory.kv_tokens_at(context),
         "largest_batch": memory.largest_batch(context),
     }
 
@@ -223,6 +224,7 @@ def cuts_record(runs: Sequence[CutsResult]) -> dict[str, Any]:
         "layers_only": setup.layers_only,
         "itl_s": setup.itl_s,
         "resources": list(main.resources),
+        "held": dict(setup.held),
         "prices": setup.prices.name if setup.prices else None,
         "energies": setup.energies.name,
         "uncut": {
@@ -265,7 +267,10 @@ def validation_record(result: ValidationResult, suite: str) -> dict[str, Any]:
         for row in result.frame().to_dict("records")
     ]
     skipped = [{"name": each.name, "why": each.why} for each in result.skipped]
-    return {"suite": suite, "rows": rows, "skipped": skipped}
+    record: dict[str, Any] = {"suite": suite, "rows": rows, "skipped": skipped}
+    if suite == "splitwise":
+        record["differences"] = result.differences().to_dict("records")
+    return record
 
 
 def shape_record(operator: Operator) -> dict[str, Any]:

@@ -204,7 +204,7 @@ def _latencies(figure: go.Figure, run: Simulation) -> None:
     ]
     for column, name, values, weights, colour in curves:
         if np.asarray(values).max(initial=0.0) > 0.0:
-            trace = _cumulative(name, values, weights, colour)
+            trace = cumulative(name, values, weights, colour)
             trace.legend = "legend" if column == 1 else "legend2"
             figure.add_trace(trace, 1, column)
     for column, name, what in (
@@ -217,7 +217,7 @@ def _latencies(figure: go.Figure, run: Simulation) -> None:
         )
 
 
-def _cumulative(name: str, values: Any, counts: Any, colour: str) -> go.Scatter:
+def cumulative(name: str, values: Any, counts: Any, colour: str) -> go.Scatter:
     """Share of values up to each, thinned to a curve's points; what is 0 has no place."""
     order = np.argsort(values)
     weights = np.ones(len(values)) if counts is None else np.asarray(counts, np.float64)

@@ -81,11 +81,12 @@ def footer_line(text: str) -> Text:
 
 
 def conversion_lines(record: dict[str, Any]) -> list[Text]:
-    """Formats that the matrix units lack, and what they are converted to (often none)."""
-    if not record["conversions"]:
-        return []
-    told = ", ".join(record["conversions"])
-    return [Text(f"converted on the vector units: {told}", style="yellow")]
+    """Formats that the matrix units lack, and what is done about them (often none)."""
+    told = record["conversions"]
+    converted = ", ".join(note for note in told if "->" in note)
+    computed = [f"computed: {note}" for note in told if "->" not in note]
+    lines = [f"converted on the vector units: {converted}"] * bool(converted) + computed
+    return [Text(line, style="yellow") for line in lines]
 
 
 def lines_table(lines: Iterable[Line]) -> Table:
@@ -374,6 +375,15 @@ def _error_cell(error: float | None, decimals: int = 0) -> str:
     return "" if error is None or math.isnan(error) else f"{100 * error:.{decimals}f}"
 
 
+def differences_table(frame: pd.DataFrame) -> Table:
+    """The largest differences of requests by run, in seconds."""
+    rows = [
+        [row["run"], row["operator"], str(row["n"]), f"{row['max_difference_s']:.2g} s"]
+        for row in frame.to_dict("records")
+    ]
+    return table(["run", "figure", "n", "largest difference"], rows, text_columns=2)
+
+
 def validation_cells(frame: pd.DataFrame) -> list[list[str]]:
     """Errors as text, the names of the columns first; pooled over type and regime."""
     pooled = frame[(frame["dtype"] == "all") & (frame["regime"] == "all")]
@@ -403,7 +413,7 @@ def memory_table(record: dict[str, Any]) -> Table:
         ("left for KV", format_si(record["free_bytes"], "B")),
         ("KV of a token", format_si(record["kv_bytes_per_token"], "B")),
         *_state_rows(record),
-        ("KV tokens", _tokens(record["kv_tokens"])),
+        ("KV tokens", _tokens(record["kv_tokens_at_context"])),
         ("largest batch", batch),
         ("fits", Text("yes") if record["fits"] else Text("no", style="bold red")),
     ]

@@ -86,3 +86,28 @@ def template() -> go.layout.Template:
             "margin": {"l": 56, "r": 16, "t": 24, "b": 48},
         }
     )
+
+
+DARK = {
+    PAPER: "#14181d",
+    INK: "#e9ecef",
+    MUTED: "#98a3ae",
+    GRID: "#2a313a",
+    BLACK: "#f2f4f5",
+    BLUE: "#4BA3E3",
+    "#7B3F6B": "#B876A4",
+    "#A6D8F5": "#2E6F95",
+    "#8FD3BF": "#3E7F6C",
+}
+"""Colours of a dark page in place of those of a light one; the others serve both."""
+
+
+def darkened(value: Any) -> Any:
+    """A figure as plain JSON values, its colours those of a dark page."""
+    if isinstance(value, str):
+        return DARK.get(value, value)
+    if isinstance(value, dict):
+        return {key: darkened(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [darkened(item) for item in value]
+    return value

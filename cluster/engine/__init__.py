@@ -4,8 +4,8 @@ requests, pools, instances, links, step tables -> `run` -> requests' times, gaps
 
 `run(requests, steps, pools, instances, ...)` is the only entry; it checks, allocates, and
 calls the loop. No YAML, no objects: `Requests`, `Steps` (latency tables) and `Options` are
-named tuples of arrays or numbers, pools, instances, links and timers are structured arrays with the dtypes
-`POOL`, `INSTANCE`, `LINK`, `TIMER` of `inputs`; codes have names in `codes`
+named tuples of arrays or numbers; pools, instances, links and timers are structured arrays
+with the dtypes `POOL`, `INSTANCE`, `LINK`, `TIMER` of `inputs`; codes have names in `codes`
 (``codes.BATCHING["chunked"]``). Seconds, bytes, tokens throughout.
 
 >>> from chipsim.cluster.engine import Requests, flat_steps, instances, pools, run

@@ -36,6 +36,8 @@ def check(
         raise ConfigError("options", "energy", True, "joules tables are given")
     if joules is not None:
         _check_steps("joules", joules)
+        same = joules.limit.tolist() == steps.limit.tolist()
+        _need("joules", "limit", joules.limit.tolist(), same, "the limits of steps")
     _check_pools(pools, len(steps.prefill))
     _check_instances(instances, len(pools))
     _need("links", "shape", links, links.shape == (len(pools),) * 2, "one row per two pools")

@@ -71,5 +71,5 @@ TIMER = {"fault": FAULT, "recovery": RECOVERY, "role": ROLE_SWITCH, "load_check"
 CLOCK, TO_PREFILL, TO_DECODE, ROOM = 0, 1, 2, 3
 
 # Why the loop came back.
-RUNNING, DONE, TIME_BOUND, EVENT_BOUND, LOG_FULL = 0, 1, 2, 3, 4
-STOPPED = ("running", "done", "max_time", "max_events", "log_full")
+RUNNING, DONE, TIME_BOUND, EVENT_BOUND, NO_ROOM = 0, 1, 2, 3, 4
+STOPPED = ("running", "done", "max_time", "max_events", "no_room")

@@ -183,7 +183,8 @@ def draw(S: State, r: int, count: int) -> int:
     request = S.requests[r]
     number = _mix(_mix(_mix(S.sim[0].seed) + np.uint64(r)) + np.uint64(request.draws))
     request.draws += 1
-    return np.int64(number % np.uint64(count))
+    # numba's int() would keep it unsigned.
+    return np.int64(number % np.uint64(count))  # type: ignore[return-value]
 
 
 @part

@@ -17,6 +17,7 @@ from chipsim.cluster.engine.codes import (
     ROOM,
     TO_DECODE,
     TO_PREFILL,
+    TOKEN_JSQ,
 )
 from chipsim.cluster.engine.heaps import heap_push, tree_update
 from chipsim.kernels.jit import hot_part, part
@@ -47,7 +48,7 @@ def score(S: State, i: int, policy: int) -> float:
     instance = S.instances[i]
     if policy == LEAST_REQUESTS:
         return float(instance.requests)
-    if policy == LEAST_TOKENS or policy == LONGEST_PREFIX:  # noqa: PLR1714 - numba
+    if policy in (LEAST_TOKENS, LONGEST_PREFIX, TOKEN_JSQ):
         return float(instance.pending)
     if policy == LEAST_KV:
         return float(instance.used)

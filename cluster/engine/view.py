@@ -47,14 +47,18 @@ register_model(ViewType)(models.OpaqueModel)
 class _Attribute(AttributeTemplate):
     key = ViewType
 
-    def generic_resolve(self, view: ViewType, name: str) -> types.Type | None:
+    # numba types what a template leaves out as "not implemented".
+    def generic_resolve(  # type: ignore[override]
+        self, view: ViewType, name: str
+    ) -> types.Type | None:
         return view.fields.get(name)
 
 
 @lower_getattr_generic(ViewType)
 def _read(context: Any, builder: Any, view: ViewType, table: Any, name: str) -> Any:
     """Array ``name`` of the table, without an owner: Python keeps it alive."""
-    kind, place = view.fields[name], view.places[name] * PER_FIELD
+    kind: Any = view.fields[name]
+    place = view.places[name] * PER_FIELD
     word = context.get_value_type(types.intp)
     words = builder.bitcast(table, word.as_pointer())
     read = []

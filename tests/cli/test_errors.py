@@ -36,7 +36,6 @@ CUTS = "cuts --chip spad-h100 --model bloom-176b --tp 8 --phase prefill --prompt
         (f"{GEMM} -m 1 -n 1", "Missing option '-k'"),
         (f"{GEMM} -m 1 -n 1 -k 1 --colour", "No such option: --colour"),
         (f"{GEMM} -m 1 -n 1 -k 1 --dtype fp17", "precision: weights: 'fp17'"),
-        (f"{GEMM} -m 1 -n 1 -k 1 --dtype fp32", "macs_per_cycle: 'fp32' is not allowed"),
         (
             "estimate all-reduce --chip spad-h100 --chips 8 --bytes nan",
             "all-reduce: bytes: nan",

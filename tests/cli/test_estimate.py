@@ -139,6 +139,12 @@ def test_memory_share(chipsim: Command) -> None:
     assert math.isclose(chipsim(command).json["kv_tokens"], 66.4e3, rel_tol=5e-3)
 
 
+def test_what_no_array_holds_is_said(chipsim: Command) -> None:
+    command = "estimate gemm --chip h100-sxm -m 64 -n 64 -k 64 --dtype fp32"
+    assert "computed: fp32 on the vector units" in chipsim(command).out
+    assert "converted" not in chipsim(command).out
+
+
 def test_conversions_are_said(chipsim: Command) -> None:
     command = "estimate gemm --chip h100-sxm -m 1 -n 512 -k 512 --precision weights=w2.5"
     assert "converted on the vector units: weights w2.5 -> fp16" in chipsim(command).out

@@ -188,3 +188,29 @@ def test_weighted_percentiles_are_those_of_the_whole_list(
     values, counts = (np.array(column) for column in zip(*pairs, strict=True))
     wanted = np.percentile(np.repeat(values, counts), shares)
     np.testing.assert_allclose(percentiles(values, shares, counts), wanted, rtol=1e-9)
+
+
+def test_full_windows_leave_room_for_more_tokens() -> None:
+    from chipsim.memory import memory_plan
+    from chipsim.ops.model import ModelSpec
+    from chipsim.ops.plan import Parallelism
+    from chipsim.ops.precision import Precision
+
+    model = ModelSpec.load("gpt-oss-20b")
+    spec = Scenario.build(
+        "windows",
+        name="windows",
+        model="gpt-oss-20b",
+        precision="bf16",
+        workload={"base": "azure-conversation", "requests": 50},
+        pools={"all": {"chip": "h100-sxm", "max_batch": 16, "max_tokens": 512}},
+    )
+    cluster = Cluster(spec)
+    lengths = cluster.workload.prompt_tokens + cluster.workload.output_tokens
+    memory = memory_plan(
+        cluster.replicas["all"].chip, model, Parallelism(), Precision.parse("bf16")
+    )
+    each = memory.stages[0].sequence_bytes(round(lengths.mean())) / lengths.mean()
+    held = cluster.capacity("all").kv_blocks * 16
+    assert held == pytest.approx(memory.free_bytes / each, rel=0.01)
+    assert held > 1.3 * (memory.kv_tokens or 0)

@@ -180,3 +180,19 @@ def test_a_value_as_large_as_its_aliases_is_shown_at_once(tmp_path: Path) -> Non
     with pytest.raises(ConfigError) as error:
         Chip.load(str(path))
     assert len(str(error.value)) < 400
+
+
+def test_fewer_cores_on_the_die_than_work_are_refused(tmp_path: Path) -> None:
+    text = edited("chips", "h100-sxm", "floorplan.cores", 100)
+    with pytest.raises(ConfigError, match=r"mine.yaml: floorplan.*at least the 132 that work"):
+        Chip.load(write(tmp_path, text))
+    equal = write(tmp_path, edited("chips", "h100-sxm", "floorplan.cores", 132))
+    assert Chip.load(equal).cores == 132
+    for fraction in (0.001, 0.01, 0.3, 1.7):  # working cores are rounded, spares are not
+        assert Chip.load("h100-sxm").scaled(cores=fraction).floorplan
+
+
+def test_an_area_is_an_area(tmp_path: Path) -> None:
+    text = edited("chips", "h100-sxm", "die_area", 814)
+    with pytest.raises(ConfigError, match="allowed: an area with its unit"):
+        Chip.load(write(tmp_path, text))

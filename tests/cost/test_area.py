@@ -75,8 +75,8 @@ def ada(sms: int, l2_mib: int, bits: int) -> Chip:
     """A die of the Ada family, described as the largest one is."""
     base = Chip.load("rtx-4090")
     memory = changed(base.memory, bandwidth=bits / 32 * 84e9, capacity=bits / 32 * 2 * 2**30)
-    smaller: Chip = changed(with_plan(base, cores=sms, l2=l2_mib * 2.0**20), memory=memory)
-    return changed(smaller, cores=min(base.cores, sms), die_area=None)  # type: ignore[no-any-return]
+    smaller = changed(base, cores=min(base.cores, sms), die_area=None, memory=memory)
+    return with_plan(smaller, cores=sms, l2=l2_mib * 2.0**20)
 
 
 def test_gddr6x_is_what_the_other_blocks_leave_of_ad103_and_ad104() -> None:
@@ -143,7 +143,7 @@ def test_half_the_links_are_half_their_area(chip: Chip) -> None:
 @pytest.mark.parametrize(
     ("chip", "message"),
     [
-        (changed(H100, process="2 nm"), "unknown process '2 nm'"),
+        (changed(H100, process="2 nm"), "spad-h100: process: unknown process '2 nm'"),
         (changed(H100, process=None), "process: None is not allowed"),
         (with_plan(H100, constants="intel"), "unknown area 'intel'"),
         (with_plan(H100, links="nvlink9"), "unknown link in areas nvidia 'nvlink9'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,9 +12,26 @@ from hypothesis import strategies as st
 
 from chipsim.chip import Chip
 from chipsim.cost.energies import Energies
-from chipsim.cost.energy import PARTS, EnergyModel, energy, work
+from chipsim.cost.energy import PARTS, EnergyModel, energy
+from chipsim.cost.work import work
 from chipsim.errors import UnknownNameError
-from chipsim.ops.operators import AllReduce, Attention, Elementwise, Gemm, Norm
+from chipsim.ops.loads import ExpertLoad, rank_loads
+from chipsim.ops.operators import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    Attention,
+    Collective,
+    Elementwise,
+    Gemm,
+    GroupedGemm,
+    Indexer,
+    LatentAttention,
+    Norm,
+    Recurrence,
+    ReduceScatter,
+    SendRecv,
+)
 from chipsim.ops.phase import Phase
 from chipsim.performance import PerformanceModel
 from chipsim.phases import estimate
@@ -51,13 +69,35 @@ def test_the_parts_of_a_product() -> None:
 
 
 def test_each_operand_enters_at_its_own_edge_of_the_array() -> None:
-    # 16 rows and 32 columns: A, of two bytes, is used by all columns, B, of one, by all rows
+    # 16 rows and 32 columns: A is used by all columns, B by all rows
+    found = TIMES.estimate(Gemm("x", 1024, 512, 256, 1, "bf16", "bf16", "bf16"))
+    asked = work(found, H100)
+    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(asked.macs * (2 / 32 + 2 / 16))
+
+
+def test_conversions_are_paid_and_arrays_are_fed_what_they_compute_in() -> None:
+    """B leaves the SRAM in 1 byte and comes back in 2, one cast each; A is as it is."""
     found = TIMES.estimate(Gemm("x", 1024, 512, 256, 1, "bf16", "fp8", "bf16"))
     asked = work(found, H100)
-    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(asked.macs * (2 / 32 + 1 / 16))
+    fed = asked.macs * (2 / 32 + 2 / 16) + 512 * 256 * (1 + 2)
+    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(fed)
+    assert asked.vector_flops == 512 * 256
+    casts = 512 * 256 * MODEL.rates["vector_j_per_flop"]
+    macs = asked.macs * MODEL.mac_joules("bf16")
+    assert MODEL.operator(found).parts["arithmetic"] == pytest.approx(casts + macs)
     op = Attention("x", 1, 1, 1, 128, query=512, context=512, q_format="bf16", kv_format="fp8")
     asked = work(TIMES.estimate(op), H100)
-    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(asked.macs * (2 / 32 + 1 / 16))
+    fed = asked.macs * (2 / 32 + 2 / 16) + 512 * 256 * (1 + 2)
+    assert asked.sram_bytes - asked.l2_bytes == pytest.approx(fed)
+    assert asked.vector_flops == 512 * 256 + op.exponentials * (6 + 4)
+
+
+def test_what_no_array_holds_is_paid_on_the_vector_units() -> None:
+    found = TIMES.estimate(Gemm("x", 256, 256, 256, 1, "fp8", "fp32", "fp32"))
+    asked = work(found, H100)
+    assert (asked.macs, asked.vector_flops) == (0.0, 2 * 256**3 + 256**2)
+    joules = asked.vector_flops * MODEL.rates["vector_j_per_flop"]
+    assert MODEL.operator(found).parts["arithmetic"] == pytest.approx(joules)
 
 
 def test_the_links_pay_for_both_ends() -> None:
@@ -199,3 +239,67 @@ def test_the_chips_of_a_pipeline_share_the_work_and_idle_for_the_whole_step(
             assert found.parts[name] == pytest.approx(together / 4)
     assert found.parts["idle"] == pytest.approx(MODEL.power.idle_w * step.latency_s)
     assert found.power_w >= MODEL.power.idle_w
+
+
+H200 = Chip.load("h200-sxm")
+H200_MODEL, H200_TIMES = EnergyModel(H200), PerformanceModel(H200, "ideal")
+
+
+def test_products_of_experts_are_products_of_the_arrays() -> None:
+    # 8 experts of 512 rows and one batch of 8 products are the same work
+    experts = H200_TIMES.estimate(GroupedGemm.even("x", 8, 512, 2048, 7168, "fp8", "fp8"))
+    batch = H200_TIMES.estimate(Gemm("x", 512, 2048, 7168, 8, "fp8", "fp8"))
+    same = {"tm": batch.mapping["tm"], "tn": batch.mapping["tn"]}
+    asked = work(replace(experts, mapping=experts.mapping | same), H200)
+    other = work(batch, H200)
+    assert asked.macs == other.macs == 8 * 512 * 2048 * 7168
+    assert (asked.vector_flops, asked.format) == (0.0, other.format)
+    assert asked.l2_bytes == pytest.approx(other.l2_bytes)
+    assert asked.sram_bytes == pytest.approx(other.sram_bytes)
+
+
+def test_the_chip_of_the_slowest_experts_is_the_one_that_draws() -> None:
+    loads = rank_loads(8, 1, 4096, 2, ExpertLoad.parse("histogram=100,0,0,0,5,5,5,5"))
+    assert len(loads) > 1
+    found = H200_TIMES.estimate(GroupedGemm("x", loads, 2048, 4096))
+    assert work(found, H200).macs == pytest.approx(found.flops / 2)
+
+
+def test_latent_attention_multiplies_on_the_arrays() -> None:
+    op = LatentAttention("x", 64, 128, 512, 64, 1, 4096, q_format="fp8", kv_format="fp8")
+    asked = work(H200_TIMES.estimate(op), H200)
+    assert asked.macs == 64 * 128 * 4096 * (512 + 512 + 64)
+    assert asked.vector_flops == 64 * 128 * 4096 * (6 + 4)  # the softmax
+    assert asked.l2_bytes >= 64 * 4096 * 576  # every row once
+
+
+def test_the_indexer_multiplies_on_the_arrays() -> None:
+    op = Indexer("x", 4, 64, 128, 1, 32768, "fp8", "fp8")
+    asked = work(H200_TIMES.estimate(op), H200)
+    assert asked.macs == 4 * 64 * 128 * 32768
+    assert asked.vector_flops == 4 * 64 * 32768 * 3  # ReLU, weight, sum
+
+
+def test_chunks_of_a_recurrence_are_products_and_its_steps_are_not() -> None:
+    prefill = Recurrence("x", 1, 64, 8, 128, 64, 4096, 128, "ssm")
+    chunked = H200_TIMES.estimate(prefill)
+    assert chunked.mapping["chunked"]
+    asked = work(chunked, H200)
+    assert (asked.macs, asked.vector_flops) == (prefill.chunked_flops / 2, 0.0)
+    step = work(H200_TIMES.estimate(replace(prefill, query=1)), H200)
+    assert (step.macs, step.vector_flops) == (0.0, 5 * 64 * 128 * 64)
+
+
+@pytest.mark.parametrize("kind", [AllGather, ReduceScatter, AllToAll, SendRecv])
+def test_every_collective_pays_for_links_and_not_for_memory(kind: type[Collective]) -> None:
+    op = kind("x", 1e9, 8)
+    parts = H200_MODEL.operator(H200_TIMES.estimate(op)).parts
+    assert parts["link"] == pytest.approx(op.sent * 8 * 6.5e-12)
+    assert parts["memory"] == parts["arithmetic"] == 0.0
+
+
+def test_experts_and_latents_draw_as_dense_layers_do() -> None:
+    # Bound by compute in fp8, as a dense model's prefill is: near the TDP, not four times it.
+    for model, plan in (("deepseek-v3", "tp=8,ep=8"), ("llama-3.1-70b", "tp=4")):
+        step = estimate("h200-sxm", model, Phase.prefill(8, 4096), plan, precision="fp8")
+        assert 400 < energy(step, "h200-sxm").power_w < 800

@@ -213,7 +213,10 @@ def test_a_package_that_nobody_makes_is_refused(field: str, value: float, told: 
 
 def test_an_unknown_memory_is_named() -> None:
     memory = changed(H100.memory, technology="HBM9")
-    with pytest.raises(UnknownNameError, match="unknown memory 'HBM9'; did you mean HBM"):
+    with pytest.raises(
+        UnknownNameError,
+        match=r"spad-h100: memory\.technology: unknown memory 'HBM9'; did you mean HBM",
+    ):
         chip_cost(changed(H100, memory=memory))
 
 

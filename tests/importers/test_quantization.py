@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from chipsim.errors import ConfigError
 from chipsim.importers import import_huggingface
 from chipsim.ops.formats import get_format
 from chipsim.ops.parameters import module_parameters
@@ -129,3 +131,62 @@ def test_a_name_that_tells_more_than_the_file_is_a_warning(tmp_path: Path) -> No
     file = write(tmp_path, llama(), "some--Model-8B-NVFP4.json")
     (warning,) = import_huggingface(file).warnings
     assert "nvfp4" in warning
+
+
+HQQ = {"quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64}}}
+NEGATIVE = {"group_size": -3}
+AO: dict[str, Any] = {"_type": "Int4WeightOnlyConfig", "_data": {"group_size": 64}}
+
+
+@pytest.mark.parametrize(
+    ("block", "weights", "activations"),
+    [
+        ({"quant_method": "exl2", "bits": 3.5, "head_bits": 6}, "w3.5", "bf16"),
+        ({"quant_method": "exl3", "bits": 2.5}, "w2.5", "bf16"),
+        # 4 bits, and a scale and a zero of 16 bits for 64 weights
+        ({"quant_method": "hqq", **HQQ}, "w4.5", "bf16"),
+        # one index of 16 bits for 8 weights: the 2 bits of AQLM's 1x16
+        ({"quant_method": "aqlm", "nbits_per_codebook": 16, "in_group_size": 8}, "w2", "bf16"),
+        ({"quant_method": "quanto", "weights": "int8"}, "int8", "bf16"),
+        ({"quant_method": "torchao", "quant_type": "int4_weight_only"}, "int4", "bf16"),
+        ({"quant_method": "torchao", "quant_type": {"default": AO}}, "int4-g64", "bf16"),
+        (
+            {
+                "quant_method": "torchao",
+                "quant_type": "float8_dynamic_activation_float8_weight",
+            },
+            "fp8",
+            "fp8",
+        ),
+    ],
+)
+def test_bits_per_weight_of_other_methods(
+    tmp_path: Path, block: dict[str, Any], weights: str, activations: str
+) -> None:
+    imported = with_block(tmp_path, block)
+    found = imported.precision
+    assert (found.weights, found.activations, found.kv) == (weights, activations, "bf16")
+    assert not any("not known" in warning for warning in imported.warnings)
+
+
+@pytest.mark.parametrize(
+    ("block", "named"),
+    [
+        ({"quant_method": "exl2", "bits": 0}, "quantization_config.bits: 0 "),
+        ({"quant_method": "exl2", "bits": float("nan")}, "quantization_config.bits: nan "),
+        ({"quant_method": "exl2"}, "quantization_config.bits: None "),
+        ({"quant_method": "hqq", "quant_config": []}, "weight_quant_params.nbits: None "),
+        ({"quant_method": "aqlm", "num_codebooks": "2"}, "num_codebooks: '2' "),
+        ({"quant_method": "aqlm", "in_group_size": 1, "num_codebooks": 9}, "(here 144)"),
+        ({"quant_method": "quanto", "weights": "int3"}, "weights: 'int3' "),
+        (
+            {"quant_method": "torchao", "quant_type": {"default": AO | {"_data": NEGATIVE}}},
+            "group_size: -3 ",
+        ),
+    ],
+)
+def test_bits_that_are_none_are_refused(
+    tmp_path: Path, block: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(named)):
+        with_block(tmp_path, block)

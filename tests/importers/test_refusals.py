@@ -195,3 +195,11 @@ def test_any_value_imports_or_is_refused_in_one_line(
     else:
         assert model.parameters > 0
         assert math.isfinite(model.kv_bytes_per_token(Precision()))
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart", "whisper"])
+def test_encoder_decoders_are_refused_by_name(tmp_path: Path, kind: str) -> None:
+    # T5's files say is_encoder_decoder; a converted one may not
+    file = write(tmp_path, llama(model_type=kind, architectures=["X"]))
+    with pytest.raises(ChipsimError, match="encoder-decoders are not modelled"):
+        import_huggingface(file)

@@ -74,7 +74,7 @@ def _mapped(m: Any, s: AttentionShape, group: int, rows: int, split: int, keys: 
     places = m.cores
     if s.query == 1:
         places *= max(1, min(m.resident_tiles, m.sram // (rows * query + keys * row)))
-    arithmetic = _block(m, s, rows, keys)
+    arithmetic = _block(m, s, rows, held, keys)
     fetch = m.chunk_keys * row / m.tile_draw
     start = m.tile_latency + held * query / m.core_feed + held * result / m.core_store
     pieces = heads * split
@@ -149,11 +149,11 @@ def _slowed(m: Any, core: float) -> float:
     return core * (m.loaded_after + core) / (m.loaded_after + m.loaded_clock * core)
 
 
-def _block(m: Any, s: AttentionShape, rows: int, keys: int) -> float:
+def _block(m: Any, s: AttentionShape, rows: int, held: int, keys: int) -> float:
     scores = rows * keys
     vector = scores * (SOFTMAX + m.exp_flops) / (m.vector_flops / m.cores)
     if m.rows == 0:
-        flops = 2 * scores * (s.head_dim + s.value_dim)
+        flops = 2 * held * keys * (s.head_dim + s.value_dim)
         return float(vector + flops / (m.half_flops * s.macs * m.tensor_share / m.cores))
     passes = _passes(m, rows, keys) * s.head_dim + _passes(m, rows, s.value_dim) * keys
     tensor = passes / s.macs / (m.tensor_clock * m.tensor_share)

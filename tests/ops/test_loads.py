@@ -177,3 +177,10 @@ def test_a_grouped_product_of_two_chips_is_the_worse_of_each() -> None:
 def test_a_product_of_no_expert_is_refused(loads: tuple[RankLoad, ...]) -> None:
     with pytest.raises(ConfigError, match=r"^up: "):
         GroupedGemm("up", loads, 64, 32)
+
+
+def test_a_histogram_of_fewer_experts_than_a_token_picks_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"tokens for 3 experts.*at least the 4 experts"):
+        rank_loads(8, 4, 10, 1, ExpertLoad.parse("histogram=5,0,0,2,0,1,0,0"))
+    (load,) = rank_loads(8, 4, 10, 1, ExpertLoad.parse("histogram=5,0,0,2,0,1,0,1"))
+    assert rows(load) == pytest.approx(40)

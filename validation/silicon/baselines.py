@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from chipsim.conversion import compute_format
+from chipsim.conversion import product_conversion
 from chipsim.ops.operators import (
     Attention,
     Collective,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
+PRODUCTS = (Gemm, GroupedGemm, Attention, LatentAttention)
+"""Operators with arithmetic of their own; the others count by their bytes."""
 TILE = 128
 """Rows and columns of the tile that work is rounded up to."""
 SUSTAINED = 0.8
@@ -67,9 +69,8 @@ def ideal(chip: Chip, work: Work) -> Ideal:
             memory += op.sent / chip.link_bandwidth if op.chips > 1 else 0.0
             continue
         memory += op.bytes / chip.memory.bandwidth
-        formats = _formats(op)
-        if formats:
-            peak = chip.tensor_flops(compute_format(chip, formats))
+        if isinstance(op, PRODUCTS):
+            peak = product_conversion(chip, op).peak(chip)
             arithmetic += op.flops / peak
             padded += _padded(op, chip.cores) / peak
     return Ideal(arithmetic, padded, memory)
@@ -136,15 +137,6 @@ def _crossed(
 
 def _columns(rows: Sequence[Ideal], *names: str) -> list[Floats]:
     return [np.array([getattr(row, name) for row in rows]) for name in names]
-
-
-def _formats(op: Operator) -> list[str]:
-    """Formats of a product's operands; none: a vector operator."""
-    if isinstance(op, Gemm | GroupedGemm):
-        return [op.a_format, op.b_format]
-    if isinstance(op, Attention | LatentAttention):
-        return [op.q_format, op.kv_format]
-    return []
 
 
 def _padded(op: Operator, cores: int) -> float:

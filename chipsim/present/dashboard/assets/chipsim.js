@@ -1,0 +1,101 @@
+/* What needs no answer of the server: the theme, the address of the page as it is, and the
+   order in which a page that is dragged asks and draws. */
+(() => {
+  const gates = {};   // by page: what was asked last, and what waits
+  const LOST = 5000;  // milliseconds after which an answer is no longer waited for
+
+  const gate = page => gates[page] ??= { since: 0, waiting: null, echo: {} };
+
+  const chipsim = {
+    theme() {
+      const root = document.documentElement;
+      const next = root.dataset.theme === 'dark' ? 'light' : 'dark';
+      root.dataset.theme = next;
+      document.cookie = `theme=${next}; path=/; SameSite=Strict; max-age=31536000`;
+      return next;
+    },
+
+    /* One question at a time: while an answer is awaited only the newest question is kept. */
+    ask(page, names, values) {
+      const { no_update, callback_context } = window.dash_clientside;
+      const own = gate(page), told = Object.fromEntries(names.map((n, i) => [n, values[i]]));
+      const moved = String(callback_context.triggered_id ?? '').replace(`${page}-`, '');
+      if (moved in own.echo && own.echo[moved] === told[moved]) return no_update;
+      const question = { moved, values: told };
+      if (own.since && performance.now() - own.since < LOST) {
+        own.waiting = question;
+        return no_update;
+      }
+      own.since = performance.now();
+      return question;
+    },
+
+    /* The first card at once, then the others, each with the newest answer there is. */
+    draw(page, answer) {
+      const { no_update, set_props } = window.dash_clientside;
+      if (!answer) return no_update;
+      const own = gate(page);
+      own.since = 0;
+      own.echo = answer.echo ?? {};
+      if (own.waiting) {
+        own.since = performance.now();
+        set_props(`${page}-ask`, { data: own.waiting });
+        own.waiting = null;
+      }
+      own.newest = { number: (own.newest?.number ?? 0) + 1, cards: answer.cards };
+      if (!own.drawing) work(own);
+      return no_update;
+    },
+  };
+
+  async function work(own) {
+    own.drawing = true;
+    const drawn = {};
+    try {
+      for (;;) {
+        const names = Object.keys(own.newest.cards);
+        const stale = names.filter(name => drawn[name] !== own.newest.number);
+        if (!stale.length) break;
+        const name = stale.includes(names[0]) ? names[0]
+          : stale.reduce((a, b) => ((drawn[b] ?? 0) < (drawn[a] ?? 0) ? b : a));
+        drawn[name] = own.newest.number;
+        if (!(await card(name, own.newest.cards[name]))) break;
+        await new Promise(requestAnimationFrame);
+      }
+    } finally {
+      own.drawing = false;
+    }
+  }
+
+  async function card(name, [title, lead, figure, command, link]) {
+    const part = what => document.getElementById(`${name}-${what}`);
+    let place = null;
+    while (!(place = part('graph')?.querySelector('.js-plotly-plot')) || !window.Plotly) {
+      if (!part('graph')) return false;  // the reader has gone to another page
+      await new Promise(done => setTimeout(done, 30));  // the plotting library still loads
+    }
+    part('title').textContent = title;
+    part('lead').textContent = lead;
+    part('command').textContent = command;
+    part('link').setAttribute('href', link);
+    await window.Plotly.react(place, figure.data, figure.layout);
+    return true;
+  }
+
+  window.chipsim = chipsim;
+
+  /* The first link of a page is its state: the address bar follows it, so that a reload, a
+     bookmark or a copied address shows the same. */
+  new MutationObserver(() => {
+    const link = document.querySelector('main .card footer a[href]');
+    const wanted = link && link.getAttribute('href');
+    if (!wanted || wanted.split('?')[0] !== location.pathname) return;
+    clearTimeout(window.chipsim.later);  // browsers allow some hundred changes in half a minute
+    window.chipsim.later = setTimeout(() => {
+      if (wanted !== location.pathname + location.search)
+        history.replaceState(history.state, '', wanted);
+    }, 200);
+  }).observe(document, {
+    subtree: true, childList: true, attributes: true, attributeFilter: ['href'],
+  });
+})();

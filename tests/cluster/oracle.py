@@ -1,0 +1,625 @@
+"""The rules of docs/cluster.md, step by step in plain Python: what the engine must equal.
+
+Objects, lists, sorting, and no thought of speed: everything is looked up afresh each time.
+Of the engine only its inputs are used, and the look-up of a step's seconds in a table.
+
+    events at one instant -> hand-offs that wait -> batches of the free machines -> next instant
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from chipsim.cluster.engine import codes
+from chipsim.cluster.engine.steps import decode_seconds, mixed_seconds, prefill_seconds
+from tests.cluster.oracle_parts import NEVER, Job, Machine, Part, Rank, Router, blocks_to_decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chipsim.cluster.engine import Options, Requests, Steps
+
+
+class Cluster:
+    """All of it, at one instant after another."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        steps: Steps,
+        pools: Any,
+        instances: Any,
+        links: Any,
+        timers: Any,
+        options: Options,
+        joules: Steps | None = None,
+    ) -> None:
+        self.steps, self.joules, self.links, self.options = steps, joules, links, options
+        self.jobs = [
+            Job(i, int(p), int(n), int(c), int(parent), float(think))
+            for i, (p, n, c, parent, think) in enumerate(
+                zip(
+                    requests.prompt, requests.output, requests.priority,
+                    requests.parent, requests.think_s, strict=True,
+                )
+            )
+        ]  # fmt: skip
+        self.arrivals = [
+            (float(requests.arrival_s[job.index]), job.index)
+            for job in self.jobs
+            if job.parent < 0
+        ]
+        self.machines = [
+            Machine(i, int(row["pool"]), pools[row["pool"]], int(row["role"]))
+            for i, row in enumerate(instances)
+        ]
+        number = 0
+        for machine, row in zip(self.machines, instances, strict=True):
+            for _ in range(row["ranks"]):
+                machine.ranks.append(Rank(number, machine))
+                number += 1
+        self.timers = [tuple(row) for row in timers.tolist()]
+        self.retries: list[tuple[float, int, Job]] = []
+        self.transfers: list[tuple[float, int, Job, str]] = []
+        self.hand_offs: list[Job] = []
+        self.outside: list[Job] = []
+        self.to_prefill = Router(options.routing, options.seed)
+        self.to_decode = Router(options.decode_routing, options.seed)
+        self.by_decode = options.first_token_from == codes.BY_DECODE
+        self.now, self.events, self.serial = 0.0, 0, 0
+        self.touched: set[int] = set()
+        self.gaps: list[float] = []
+        self.log: list[dict[str, Any]] = []
+        self.seen: Counter[str] = Counter()
+        self.stopped = ""
+
+    # ---------------------------------------------------------------- the loop
+
+    def run(self) -> Cluster:
+        while not self.stopped:
+            t = self.next_time()
+            if t == NEVER:
+                self.stopped = "done"
+            elif t > self.options.max_time_s:
+                self.stopped = "max_time"
+            elif self.events >= self.options.max_events:
+                self.stopped = "max_events"
+            else:
+                self.pass_time(t)
+                while self.next_time() == t:
+                    self.events_now()
+                    self.serve_hand_offs()
+                self.form_batches()
+        for job in self.jobs:
+            if job.status == "pending":
+                job.status = "unfinished"
+        return self
+
+    def pass_time(self, t: float) -> None:
+        for machine in self.machines:
+            machine.totals["used_seconds"] += (t - self.now) * machine.used
+        self.now = t
+
+    def next_time(self) -> float:
+        times = [machine.ends for machine in self.machines]
+        for events in (self.transfers, self.retries, self.arrivals):
+            times += [event[0] for event in events]
+        return min(times, default=NEVER)
+
+    def events_now(self) -> None:
+        for machine in self.machines:
+            if machine.ends == self.now:
+                self.end_step(machine)
+        self.drain(self.transfers, self.end_transfer)
+        self.drain(self.retries, self.queue_hand_off)
+        self.drain(self.arrivals, self.arrive)
+
+    def drain(self, events: list[Any], act: Callable[..., None]) -> None:
+        """Act on the events of this instant, in the order of their numbers."""
+        events.sort(key=lambda event: event[:2])
+        while due := [event for event in events if event[0] == self.now]:
+            events.remove(due[0])
+            self.events += 1
+            act(*due[0])
+
+    # ---------------------------------------------------------------- arrivals
+
+    def arrive(self, t: float, index: int) -> None:
+        job = self.jobs[index]
+        job.arrival, job.arrived = t, True
+        job.to_prefill = job.prompt
+        self.route(job)
+
+    def blocks_to_prefill(self, machine: Machine, job: Job) -> int:
+        """Blocks that a prompt takes on a machine when it starts there."""
+        if machine.role == codes.PREFILL:
+            return -(-(job.to_prefill + 1) // int(machine.pool["block"]))
+        return blocks_to_decode(machine, job)
+
+    def fits(self, machine: Machine, job: Job) -> bool:
+        tokens = job.to_prefill + 1
+        if machine.role != codes.PREFILL:
+            tokens = job.prompt + job.output
+        return bool(-(-tokens // int(machine.pool["block"])) <= machine.pool["kv_blocks"])
+
+    def ends_with_prefill(self, job: Job) -> bool:
+        return job.output == 1 and not self.by_decode
+
+    def route(self, job: Job) -> None:
+        """Send a job to where it is prefilled, or say why not."""
+        able = [machine for machine in self.machines if machine.up and machine.may_prefill]
+        if not able:
+            self.no_instance(job)
+            return
+        fitting = [machine for machine in able if self.fits(machine, job)]
+        if not fitting:
+            self.reject(job, "too_large")
+            return
+        rank = self.to_prefill.pick(job, fitting, lambda _: True)
+        decoders = [machine for machine in self.machines if machine.may_decode]
+        decodes = not self.ends_with_prefill(job)
+        if decodes and not rank.machine.may_decode:
+            if not decoders:
+                self.no_instance(job)
+                return
+            if not any(self.fits(machine, job) for machine in decoders):
+                self.reject(job, "too_large")
+                return
+        limit = rank.machine.pool["max_queue"]
+        if limit >= 0 and len(rank.queue) >= limit and not job.preempted:
+            self.reject(job, "queue_full")
+            return
+        at_arrival = self.options.decode_at == codes.AT_ARRIVAL
+        if decodes and at_arrival and not self.keeps(rank.machine):
+            up = [machine for machine in decoders if machine.up]
+            if not self.bind(job, rank, up):
+                if up:
+                    self.reject(job, "too_large")
+                else:
+                    self.no_instance(job)
+                return
+        job.queue_start = self.now
+        self.put(job, rank)
+
+    def bind(self, job: Job, rank: Rank, decoders: list[Machine]) -> bool:
+        """Choose at arrival where a job is to decode."""
+        fitting = [machine for machine in decoders if self.fits(machine, job)]
+        if fitting:
+            job.target = self.to_decode.pick(job, fitting, lambda _: True)
+            self.seen["bound"] += 1
+            if job.target is not rank:
+                job.target.coming.append(job)
+        return bool(fitting)
+
+    def keeps(self, machine: Machine) -> bool:
+        return machine.may_decode and self.options.keep_mixed
+
+    def no_instance(self, job: Job) -> None:
+        hope = (codes.RECOVERY, codes.ROLE_SWITCH)
+        if any(kind in hope for _, kind, _, _ in self.timers):
+            self.outside.append(job)
+            self.seen["outside"] += 1
+        else:
+            self.reject(job, "no_instance")
+
+    def put(self, job: Job, rank: Rank) -> None:
+        """Into a queue."""
+        job.rank, job.phase = rank, "waiting"
+        order = rank.machine.pool["order"]
+        if job.preempted:
+            job.key = (-NEVER, job.arrival, job.index)
+        elif order == codes.SHORTEST_PROMPT:
+            job.key = (job.to_prefill, self.now, job.index)
+        elif order == codes.PRIORITY:
+            job.key = (job.priority, self.now, job.index)
+        else:
+            job.key = (0.0, self.now, job.index)
+        rank.queue.append(job)
+        self.touched.add(rank.machine.index)
+
+    def reject(self, job: Job, reason: str) -> None:
+        job.status, job.reason, job.phase = "rejected", reason, "gone"
+        self.seen[reason] += 1
+        for turn in self.jobs:
+            if turn.parent == job.index:
+                self.reject(turn, "parent_lost")
+
+    # ---------------------------------------------------------------- batches
+
+    def form_batches(self) -> None:
+        self.touched |= {machine.index for machine in self.machines}
+        while self.touched:
+            machine = self.machines[min(self.touched)]
+            self.touched.remove(machine.index)
+            if machine.is_free():
+                self.form(machine)
+        self.touched.clear()
+
+    def form(self, machine: Machine) -> None:
+        again = True
+        while again:
+            for rank in machine.ranks:
+                self.join(rank)
+            before = sum(job.preemptions for job in self.jobs)
+            parts = [part for part in self.batch(machine) if part.decodes or part.chunks]
+            if parts:
+                self.start_step(machine, parts)
+                return
+            again = sum(job.preemptions for job in self.jobs) > before
+            self.seen["started_over"] += again
+
+    def join(self, rank: Rank) -> None:
+        """What was swapped out, then what is ready here, comes into the batch."""
+        most = rank.machine.pool["max_batch"]
+        while (job := rank.head()) and job.swapped and len(rank.running) < most:
+            blocks = -(-self.context(job) // int(rank.machine.pool["block"]))
+            if blocks > rank.free:
+                break
+            rank.queue.remove(job)
+            rank.blocks[job] = blocks
+            rank.extra_s += self.swap_seconds(job)
+            job.swapped = job.preempted = False
+            job.phase, job.admitted = "decoding", self.now
+            rank.running.append(job)
+            self.seen["swap_in"] += 1
+        rank.ready.sort(key=lambda job: (job.ready_at, job.index))
+        while rank.ready and len(rank.running) < most:
+            job = rank.ready.pop(0)
+            job.phase, job.admitted, job.decode = "decoding", self.now, rank
+            rank.running.append(job)
+
+    def batch(self, machine: Machine) -> list[Part]:
+        policy = machine.pool["batching"]
+        if policy == codes.CHUNKED:
+            return [self.mixed_part(rank) for rank in machine.ranks]
+        if policy == codes.DECODE_FIRST:
+            return self.decode_parts(machine) or self.prefill_parts(machine)
+        return self.prefill_parts(machine) or self.decode_parts(machine)
+
+    def prefill_parts(self, machine: Machine) -> list[Part]:
+        parts = [Part(rank, [], self.admit(rank)) for rank in machine.ranks]
+        return [part for part in parts if part.chunks]
+
+    def decode_parts(self, machine: Machine) -> list[Part]:
+        for rank in machine.ranks:
+            self.grow(rank)
+        parts = [Part(rank, rank.decodes(), []) for rank in machine.ranks]
+        return [part for part in parts if part.decodes]
+
+    def admit(self, rank: Rank) -> list[tuple[Job, int]]:
+        """Whole prompts, in order, for one step."""
+        chunks: list[tuple[Job, int]] = []
+        while (job := rank.head()) and self.admissible(rank, job):
+            tokens = sum(size for _, size in chunks)
+            if chunks and tokens + job.to_prefill > rank.machine.pool["max_tokens"]:
+                self.seen["budget"] += 1
+                break
+            self.take(rank, job)
+            chunks.append((job, job.to_prefill - job.in_cache))
+        return chunks
+
+    def admissible(self, rank: Rank, job: Job) -> bool:
+        if job.swapped or len(rank.running) >= rank.machine.pool["max_batch"]:
+            self.seen["batch_full"] += 1
+            return False
+        if self.blocks_to_prefill(rank.machine, job) > rank.free:
+            self.seen["no_room"] += 1
+            return False
+        return True
+
+    def take(self, rank: Rank, job: Job) -> None:
+        """Out of the queue into the batch, with its blocks."""
+        rank.queue.remove(job)
+        rank.running.append(job)
+        rank.blocks[job] = self.blocks_to_prefill(rank.machine, job)
+        job.phase, job.admitted, job.prefill = "prefilling", self.now, rank
+        job.in_cache, job.preempted = 0, False
+        job.sent, job.last_piece = 0, -NEVER
+        job.prefill_start = self.now
+
+    def mixed_part(self, rank: Rank) -> Part:
+        preempted = self.grow(rank)
+        decodes = rank.decodes()
+        budget = int(rank.machine.pool["max_tokens"]) - len(decodes)
+        chunks = []
+        for started in [job for job in rank.running if job.phase == "prefilling"]:
+            size = min(budget, started.to_prefill - started.in_cache)
+            if size:
+                chunks.append((started, size))
+                budget -= size
+        while not preempted and budget and (job := rank.head()):
+            if not self.admissible(rank, job):
+                break
+            self.take(rank, job)
+            size = min(budget, job.to_prefill - job.in_cache)
+            chunks.append((job, size))
+            budget -= size
+        return Part(rank, decodes, chunks)
+
+    # ---------------------------------------------------------------- preemption
+
+    def context(self, job: Job) -> int:
+        """Tokens in the cache at a job's next decode, the one being written included."""
+        return job.prompt + job.emitted + (1 if self.by_decode else 0)
+
+    def grow(self, rank: Rank) -> bool:
+        """Give every decode the block that it needs; say whether some had to go for it."""
+        block = int(rank.machine.pool["block"])
+
+        def wanted() -> list[Job]:
+            return [
+                job for job in rank.decodes() if self.context(job) > block * rank.blocks[job]
+            ]
+
+        preempted = False
+        while len(wanted()) > rank.free:
+            self.preempt(rank, max(rank.running, key=lambda job: (job.admitted, job.index)))
+            preempted = True
+        for job in wanted():
+            rank.blocks[job] += 1
+            self.seen["grown"] += 1
+        return preempted
+
+    def preempt(self, rank: Rank, job: Job) -> None:
+        job.preemptions += 1
+        job.preempted = True
+        rank.running.remove(job)
+        del rank.blocks[job]
+        self.seen["preempted_" + job.phase] += 1
+        if job.phase == "decoding" and rank.machine.pool["preemption"] == codes.SWAP:
+            rank.extra_s += self.swap_seconds(job)
+            job.swapped = True
+            self.seen["swap_out"] += 1
+            self.put(job, rank)
+            return
+        job.to_prefill, job.in_cache = job.prompt + job.emitted, 0
+        job.target = None
+        if rank.machine.may_prefill:
+            self.put(job, rank)
+        else:
+            self.seen["recompute_elsewhere"] += 1
+            self.route(job)
+
+    def swap_seconds(self, job: Job) -> float:
+        pool = job.rank.machine.pool
+        size = (self.context(job) - 1) * float(pool["kv_bytes_per_token"])
+        return float(size / float(pool["host_bytes_per_s"]))
+
+    # ---------------------------------------------------------------- steps
+
+    def start_step(self, machine: Machine, parts: list[Part]) -> None:
+        for part in parts:
+            part.seconds = self.part_seconds(self.steps, part) + part.rank.extra_s
+            part.rank.extra_s = 0.0
+            if self.joules is not None and self.options.energy:
+                part.joules = self.part_seconds(self.joules, part)
+        seconds = max(part.seconds for part in parts)
+        for part in parts:
+            for job, _ in part.chunks:
+                job.chunk_start, job.chunk_s = self.now, seconds
+        machine.parts, machine.started = parts, self.now
+        machine.ends = self.now + seconds
+        machine.waiting = sum(len(rank.queue) for rank in machine.ranks)
+        machine.used_then = machine.used
+        machine.totals["joules"] += sum(part.joules for part in parts)
+
+    def book(self, machine: Machine) -> None:
+        """Account for a step that ends now."""
+        parts, seconds = machine.parts, self.now - machine.started
+        prompt_tokens = sum(size for part in parts for _, size in part.chunks)
+        decodes = sum(len(part.decodes) for part in parts)
+        kind = codes.PREFILL_STEP if not decodes else codes.MIXED_STEP
+        kind = kind if prompt_tokens else codes.DECODE_STEP
+        name = {codes.PREFILL_STEP: "prefill_s", codes.DECODE_STEP: "decode_s"}
+        machine.totals[name.get(kind, "mixed_s")] += seconds
+        machine.totals["steps"] += 1
+        machine.totals["prompt_tokens"] += prompt_tokens
+        machine.totals["decode_tokens"] += decodes
+        self.seen[name.get(kind, "mixed_s")] += 1
+        self.log.append(
+            {
+                "start_s": machine.started,
+                "end_s": self.now,
+                "instance": machine.index,
+                "kind": kind,
+                "prompt_tokens": prompt_tokens,
+                "prompts": sum(len(part.chunks) for part in parts),
+                "decodes": decodes,
+                "waiting": machine.waiting,
+                "kv_blocks": machine.used_then,
+            }
+        )
+
+    def part_seconds(self, table: Steps, part: Part) -> float:
+        kind = int(part.rank.machine.pool["table"])
+        contexts = [self.context(job) for job in part.decodes]
+        limit = int(table.limit[kind])
+        whole, bounded = sum(contexts), sum(min(c, limit) for c in contexts)
+        n = len(contexts)
+        if not part.chunks:
+            return decode_seconds(table, kind, n, float(whole), float(bounded))
+        tokens = sum(size for _, size in part.chunks)
+        squares = float(sum(size**2 for _, size in part.chunks))
+        earlier = float(sum(size * job.in_cache for job, size in part.chunks))
+        ends = sum(size + job.in_cache == job.to_prefill for job, size in part.chunks)
+        if not n:
+            return prefill_seconds(table, kind, tokens, squares, earlier, ends)
+        return mixed_seconds(
+            table, kind, tokens, squares, earlier, ends, n, float(whole), float(bounded)
+        )
+
+    def end_step(self, machine: Machine) -> None:
+        self.events += 1
+        self.book(machine)
+        parts, machine.parts, machine.ends = machine.parts, [], NEVER
+        self.touched.add(machine.index)
+        for part in parts:
+            for job in part.decodes:
+                if math.isnan(job.decode_start):
+                    job.decode_start = machine.started
+                self.emit(job)
+            for job in sorted(part.decodes, key=lambda job: job.index):
+                if job.emitted == job.output:
+                    self.end(job)
+            for job, size in part.chunks:
+                job.in_cache += size
+                if job.in_cache == job.to_prefill:
+                    self.end_prefill(job)
+                else:
+                    self.seen["partial"] += 1
+                    self.stream_chunk(job)
+
+    def emit(self, job: Job) -> None:
+        if job.tokens_at:
+            self.gaps.append(self.now - job.tokens_at[-1])
+        job.tokens_at.append(self.now)
+
+    def end(self, job: Job) -> None:
+        rank = job.rank
+        rank.running.remove(job)
+        del rank.blocks[job]
+        job.status, job.phase, job.finish = "finished", "gone", self.now
+        for turn in self.jobs:
+            if turn.parent == job.index:
+                self.arrivals.append((self.now + turn.think, turn.index))
+                self.seen["turns"] += 1
+
+    def end_prefill(self, job: Job) -> None:
+        job.prefill_end = self.now
+        if not self.by_decode:
+            self.emit(job)
+            if job.emitted == job.output:
+                self.end(job)
+                return
+        stays = job.target is job.rank if job.target else self.keeps(job.rank.machine)
+        if stays:
+            job.phase, job.decode, job.target = "decoding", job.rank, None
+            return
+        job.rank.running.remove(job)
+        job.phase = "handing_off"
+        if job.reserved is not None:
+            self.send(job, job.reserved)
+        else:
+            self.queue_hand_off(self.now, 0, job)
+
+    # ---------------------------------------------------------------- hand-off
+
+    def stream_chunk(self, job: Job) -> None:
+        """Send what a chunk computed, if chunks are streamed."""
+        to = job.target
+        if to in {None, job.rank} or self.link(job, to.machine)["overlap"] != codes.STREAM:
+            return
+        waited_for = any(
+            other.target and other.target.machine is to.machine for other in self.hand_offs
+        )
+        if job.reserved is None and not waited_for and self.room(job, to):
+            self.reserve(job, to)
+        if job.reserved is not None:
+            self.send(job, job.reserved)
+
+    def link(self, job: Job, machine: Machine) -> Any:
+        return self.links[job.rank.machine.pool_index, machine.pool_index]
+
+    def serve_hand_offs(self) -> None:
+        self.hand_offs.sort(key=lambda job: (job.entered, job.index))
+        if self.options.retry_s > 0:
+            for job in list(self.hand_offs):
+                self.hand_offs.remove(job)
+                if not self.place(job):
+                    self.serial += 1
+                    self.retries.append((self.now + self.options.retry_s, self.serial, job))
+                    self.seen["asked_again"] += 1
+            return
+        for target in [None, *self.machines]:
+            while waiting := [
+                job for job in self.hand_offs if (job.target and job.target.machine) is target
+            ]:
+                if not self.place(waiting[0]):
+                    self.seen["hand_off_waits"] += 1
+                    break
+                self.hand_offs.remove(waiting[0])
+
+    def queue_hand_off(self, t: float, _: int, job: Job) -> None:
+        job.entered = t
+        self.hand_offs.append(job)
+
+    def room(self, job: Job, rank: Rank) -> bool:
+        return blocks_to_decode(rank.machine, job) <= rank.free
+
+    def place(self, job: Job) -> bool:
+        """Reserve where it is to decode, and send it there."""
+        rank = job.target
+        if rank is None:
+            having = [
+                machine
+                for machine in self.machines
+                if machine.up and machine.may_decode and self.fits(machine, job)
+                and any(self.room(job, rank) for rank in machine.ranks)
+            ]  # fmt: skip
+            if not having:
+                return False
+            rank = self.to_decode.pick(job, having, lambda rank: self.room(job, rank))
+            rank.coming.append(job)
+        elif not self.room(job, rank):
+            return False
+        self.reserve(job, rank)
+        self.send(job, rank)
+        return True
+
+    def reserve(self, job: Job, rank: Rank) -> None:
+        job.reserved = rank
+        rank.blocks[job] = blocks_to_decode(rank.machine, job)
+
+    def send(self, job: Job, rank: Rank) -> None:
+        """Send what is in the cache and not yet sent."""
+        source, target = job.rank.machine, rank.machine
+        link = self.link(job, target)
+        tokens = job.in_cache - job.sent
+        size = tokens * float(link["bytes_per_token"])
+        descriptors = link["descriptors"] + link["descriptors_per_token"] * tokens
+        total = float(
+            link["latency_s"] + descriptors * link["descriptor_s"] + size / link["bytes_per_s"]
+        )
+        earliest, least = self.now, -NEVER
+        if link["overlap"] == codes.LAYERWISE and job.prefill_end == self.now:
+            layers = int(link["layers"])
+            earliest = job.chunk_start + job.chunk_s / layers
+            least = job.prefill_end + total / layers
+            self.seen["layerwise"] += 1
+        start = max(earliest, job.last_piece)
+        if link["contention"] == codes.NIC:
+            start = max(start, source.send_free, target.receive_free)
+            self.seen["nic_waits"] += start > earliest
+        done = max(start + total, least)
+        if link["contention"] == codes.NIC:
+            source.send_free = target.receive_free = done
+        if not job.sent:
+            job.transfer_start = start
+        self.seen["pieces"] += job.phase == "prefilling"
+        job.sent, job.last_piece = job.in_cache, done
+        if job.phase != "handing_off":
+            return
+        job.phase, job.transfer_end = "transferring", done
+        self.serial += 1
+        self.transfers.append((done, self.serial, job, "end"))
+        size = job.in_cache * float(link["bytes_per_token"])
+        wait = size / float(link["dequant_bytes_per_s"])
+        if wait:
+            self.serial += 1
+            self.transfers.append((done + wait, self.serial, job, "ready"))
+            self.seen["dequantised"] += 1
+        job.ready_at = done + wait
+
+    def end_transfer(self, t: float, _: int, job: Job, what: str) -> None:
+        if what == "end":
+            del job.rank.blocks[job]
+            self.touched.add(job.rank.machine.index)
+            self.seen["transfers"] += 1
+        rank = job.reserved
+        if rank is not None and job.ready_at == t:
+            rank.coming.remove(job)
+            rank.ready.append(job)
+            job.rank, job.reserved, job.target, job.phase = rank, None, None, "ready"
+            self.touched.add(rank.machine.index)

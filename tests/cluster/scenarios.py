@@ -1,0 +1,248 @@
+"""Small clusters of every kind, for hypothesis: what the engine's `run` takes, drawn at random.
+
+Times are whole multiples of 1/64 s and rates powers of two, so that all sums are exact and
+much happens at one instant; or (``exact=False``) any number, with tables of attention.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from chipsim.cluster.engine import (
+    Options,
+    Requests,
+    Steps,
+    codes,
+    instances,
+    links,
+    pools,
+    timers,
+)
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+TICK = 1 / 64
+TOKENS, BATCH = 96, 8
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What `run` takes."""
+
+    requests: Requests
+    steps: Steps
+    pools: Any
+    instances: Any
+    links: Any
+    timers: Any
+    options: Options
+    joules: Steps
+
+    def given(self) -> dict[str, Any]:
+        """As keywords."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __repr__(self) -> str:
+        """What it takes to see what is going on: the requests, and what is not as usual."""
+        fields = ("arrival_s", "prompt", "output", "priority", "parent", "think_s")
+        rows = {name: getattr(self.requests, name).tolist() for name in fields}
+        lines = [f"{name}={values}" for name, values in rows.items()]
+        for name in ("pools", "instances", "links", "timers"):
+            table = getattr(self, name)
+            lines += [f"{name}: {dict(zip(table.dtype.names, row, strict=True))}"
+                      for row in table.ravel().tolist()]  # fmt: skip
+        return "\n".join(["", *lines, str(self.options)])
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a set of scenarios is about: the choices that are left open."""
+
+    batching: tuple[str, ...] = ("prefill_first", "decode_first", "chunked")
+    reserve: tuple[str, ...] = ("final", "prompt")
+    preemption: tuple[str, ...] = ("recompute", "swap")
+    roles: tuple[str, ...] = ("mixed",)
+    batch: int = 6  # at most
+    tokens: int = 64  # at most
+    room: tuple[int, int] = (25, 80)  # tokens of KV of a rank, from and to
+    ranks: int = 1
+    overlap: tuple[str, ...] = ("serial",)
+    decode_at: tuple[str, ...] = ("prefill_end",)
+    keep_mixed: tuple[bool, ...] = (True,)
+    retry: tuple[float, ...] = (0.0,)
+    turns: bool = False
+    bounds: bool = False
+    exact: bool = True
+
+    def but(self, **changes: Any) -> Family:
+        """The same with other choices."""
+        return replace(self, **changes)
+
+
+@st.composite
+def scenarios(draw: DrawFn, family: Family) -> Scenario:
+    """One of a family."""
+    rows = draw(st.integers(1, 2))
+    machines = draw(_instances(family, rows))
+    random = np.random.default_rng(draw(st.integers(0, 2**16)))
+    steps = _steps(random, rows, family.exact)
+    return Scenario(
+        requests=draw(_requests(family)),
+        steps=steps,
+        pools=np.concatenate([draw(_pool(family, i)) for i in range(rows)]),
+        instances=machines,
+        links=draw(_links(family, rows)),
+        timers=timers(),
+        options=draw(_options(family)),
+        joules=_steps(random, rows, family.exact)._replace(limit=steps.limit),
+    )
+
+
+def _ticks(most: int) -> SearchStrategy[float]:
+    return st.integers(0, most).map(lambda ticks: ticks * TICK)
+
+
+@st.composite
+def _requests(draw: DrawFn, family: Family) -> Requests:
+    size = draw(st.integers(1, 16))
+
+    def each(values: SearchStrategy[Any]) -> list[Any]:
+        return draw(st.lists(values, min_size=size, max_size=size))
+
+    gaps = each(st.sampled_from([0, 0, 1, 2, 3, 9, 40]))
+    parents = [-1] * size
+    if family.turns:
+        parents = [draw(st.integers(-1, i - 1)) if draw(st.booleans()) else -1
+                   for i in range(size)]  # fmt: skip
+    scale = TICK if family.exact else TICK * 1.0371
+    return Requests.of(
+        np.cumsum(gaps) * scale,
+        each(st.integers(1, 30)),
+        each(st.integers(1, 20)),
+        priority=each(st.integers(0, 2)),
+        parent=parents,
+        think_s=each(_ticks(20)),
+    )
+
+
+@st.composite
+def _instances(draw: DrawFn, family: Family, rows: int) -> Any:
+    size = draw(st.integers(1, 4))
+    roles = [draw(st.sampled_from(family.roles)) for _ in range(size)]
+    if "prefill" in family.roles and draw(st.integers(0, 3)):  # else some may lack one side
+        roles = ["prefill", "decode", *roles[2:]]
+    size = len(roles)
+    return instances(
+        draw(st.lists(st.integers(0, rows - 1), min_size=size, max_size=size)),
+        role=[codes.ROLE[role] for role in roles],
+        ranks=draw(st.lists(st.integers(1, family.ranks), min_size=size, max_size=size)),
+    )
+
+
+@st.composite
+def _pool(draw: DrawFn, family: Family, table: int) -> Any:
+    batching = draw(st.sampled_from(family.batching))
+    batch = draw(st.integers(1, family.batch))
+    block = draw(st.sampled_from([1, 2, 4, 16]))
+    room = draw(st.integers(*family.room))
+    least = batch if batching == "chunked" else 1
+    return pools(
+        1,
+        table=table,
+        batching=codes.BATCHING[batching],
+        order=draw(st.sampled_from(sorted(codes.ORDER.values()))),
+        reserve=codes.RESERVE[draw(st.sampled_from(family.reserve))],
+        preemption=codes.PREEMPTION[draw(st.sampled_from(family.preemption))],
+        block=block,
+        kv_blocks=max(1, room // block),
+        max_batch=batch,
+        max_tokens=draw(st.integers(least, family.tokens)),
+        max_queue=draw(st.sampled_from([-1, -1, -1, 0, 1, 3])),
+        host_bytes_per_s=draw(st.sampled_from([np.inf, 512.0, 128.0])),
+        kv_bytes_per_token=draw(st.sampled_from([0.0, 1.0, 4.0])),
+    )
+
+
+@st.composite
+def _links(draw: DrawFn, family: Family, rows: int) -> Any:
+    """Two sorts of links, between any two pools one of them."""
+    sorts = [draw(_link(family)), draw(_link(family))]
+    which = draw(st.lists(st.integers(0, 1), min_size=rows**2, max_size=rows**2))
+    return np.concatenate([sorts[i] for i in which]).reshape(rows, rows)
+
+
+@st.composite
+def _link(draw: DrawFn, family: Family) -> Any:
+    return links(
+        1,
+        latency_s=draw(_ticks(3)),
+        bytes_per_s=draw(st.sampled_from([np.inf, 256.0, 64.0])),
+        bytes_per_token=draw(st.sampled_from([1.0, 2.0])),
+        descriptors=draw(st.integers(0, 2)),
+        descriptors_per_token=draw(st.sampled_from([0.0, 0.5])),
+        descriptor_s=draw(st.sampled_from([0.0, TICK / 4])),
+        dequant_bytes_per_s=draw(st.sampled_from([np.inf, np.inf, 256.0])),
+        layers=draw(st.sampled_from([1, 2, 8])),
+        overlap=codes.OVERLAP[draw(st.sampled_from(family.overlap))],
+        contention=draw(st.sampled_from(sorted(codes.CONTENTION.values()))),
+    )
+
+
+@st.composite
+def _options(draw: DrawFn, family: Family) -> Options:
+    routing = st.sampled_from(
+        [
+            codes.ROUND_ROBIN,
+            codes.RANDOM,
+            codes.LEAST_REQUESTS,
+            codes.LEAST_TOKENS,
+            codes.LEAST_KV,
+        ]
+    )
+    never = st.just(2**62)
+    return Options(
+        routing=draw(routing),
+        decode_routing=draw(routing),
+        decode_at=codes.CHOSEN_AT[draw(st.sampled_from(family.decode_at))],
+        keep_mixed=draw(st.sampled_from(family.keep_mixed)),
+        retry_s=draw(st.sampled_from(family.retry)),
+        first_token_from=draw(st.sampled_from([codes.BY_PREFILL, codes.BY_DECODE])),
+        seed=draw(st.integers(0, 2**40)),
+        max_time_s=draw(st.just(np.inf) | _ticks(300)) if family.bounds else np.inf,
+        max_events=draw(never | st.integers(0, 60)) if family.bounds else 2**62,
+        log_steps=True,
+        energy=True,
+    )
+
+
+def _steps(random: np.random.Generator, kinds: int, exact: bool) -> Steps:
+    """Tables without rhyme or reason, so that a wrong look-up shows."""
+
+    def table(*shape: int, least: int = 0, most: int = 16) -> Any:
+        if exact:
+            return random.integers(least, most, size=(kinds, *shape)) * TICK
+        return random.uniform(least, most, size=(kinds, *shape)) * TICK
+
+    none = 0 if exact else 1
+    batches, queries, prefixes = [1.0, 2.0, 5.0], [1.0, 4.0, 30.0], [0.0, 3.0, 20.0]
+
+    def axis(points: list[float]) -> Any:
+        return np.array([[*points, np.inf]] * kinds)
+
+    return Steps(
+        prefill=table(TOKENS + 1, least=1),
+        mixed=table(TOKENS + 1, least=1),
+        decode=table(BATCH + 1, least=1),
+        head=table(BATCH + 1, most=3),
+        batches=axis(batches),
+        queries=axis(queries),
+        prefixes=axis(prefixes),
+        prompts=none * table(3, 3, 3, most=4),
+        contexts=none * table(2, BATCH + 1, 16, most=2).cumsum(axis=-1),
+        limit=random.integers(0, 2, size=kinds) * 11,
+    )

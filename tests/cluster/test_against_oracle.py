@@ -1,0 +1,187 @@
+"""The engine equals the plain step-by-step engine of `oracle`, token by token."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from chipsim.cluster.engine import Outcome, codes, run
+from tests.cluster.oracle import Cluster
+from tests.cluster.scenarios import Family, Scenario, scenarios
+
+COLOCATED = Family()
+PAIRS = Family(roles=("prefill", "decode", "mixed"))
+TIGHT = Family(reserve=("prompt",), room=(40, 55))
+STREAM = PAIRS.but(batching=("chunked",), overlap=("stream",))
+
+FAMILIES = {
+    "prefill_first": COLOCATED.but(batching=("prefill_first",)),
+    "decode_first": COLOCATED.but(batching=("decode_first",)),
+    "chunked": COLOCATED.but(batching=("chunked",)),
+    "ranks": COLOCATED.but(ranks=3),
+    "recompute": TIGHT.but(preemption=("recompute",)),
+    "swap": TIGHT.but(preemption=("swap",)),
+    "chunked_tight": TIGHT.but(batching=("chunked",), batch=5, tokens=9),
+    "hand_off": PAIRS,
+    "layerwise": PAIRS.but(overlap=("layerwise",)),
+    "stream": STREAM.but(decode_at=("arrival",)),
+    "at_arrival": PAIRS.but(decode_at=("arrival",), ranks=2, overlap=("serial", "layerwise")),
+    "retry": PAIRS.but(retry=(1 / 32, 1.0), decode_at=("arrival", "prefill_end")),
+    "preempted_elsewhere": PAIRS.but(
+        reserve=("prompt",), room=(40, 55), batch=3, decode_at=("arrival", "prefill_end")
+    ),
+    "turns": PAIRS.but(turns=True),
+    "bounds": PAIRS.but(bounds=True, turns=True),
+    "rough": PAIRS.but(exact=False, ranks=2, overlap=("serial", "layerwise", "stream")),
+}
+"""What the scenarios of a test have in common."""
+
+REACHED = {
+    "prefill_first": "finished too_large queue_full budget batch_full no_room grown",
+    "decode_first": "finished prefill_s decode_s budget",
+    "chunked": "mixed_s partial no_room batch_full",
+    "ranks": "mixed_s preempted_decoding",
+    "recompute": "preempted_decoding grown",
+    "swap": "swap_out swap_in",
+    "chunked_tight": "preempted_decoding preempted_prefilling swap_in",
+    "hand_off": "transfers hand_off_waits nic_waits dequantised no_instance",
+    "layerwise": "layerwise nic_waits hand_off_waits",
+    "stream": "pieces partial nic_waits transfers",
+    "at_arrival": "bound hand_off_waits layerwise",
+    "retry": "asked_again bound transfers",
+    "preempted_elsewhere": "recompute_elsewhere bound started_over",
+    "turns": "turns parent_lost transfers",
+    "bounds": "unfinished turns parent_lost max_time max_events",
+    "rough": "layerwise transfers mixed_s preempted_decoding",
+}
+"""What must have happened in them, or they test less than they say."""
+
+TIMES = {
+    "arrival_s": "arrival", "queue_start_s": "queue_start", "prefill_start_s": "prefill_start",
+    "prefill_end_s": "prefill_end", "transfer_start_s": "transfer_start",
+    "transfer_end_s": "transfer_end", "decode_start_s": "decode_start", "finish_s": "finish",
+}  # fmt: skip
+COUNTS = ("prompt", "output", "emitted", "cached", "preemptions", "retries")
+TOTALS = (
+    "prefill_s", "decode_s", "mixed_s", "steps", "prompt_tokens", "decode_tokens", "joules",
+    "used_seconds",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_engine_equals_the_plain_one(name: str) -> None:
+    check(name, 50)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_engine_equals_the_plain_one_in_depth(name: str) -> None:
+    check(name, 1000)
+
+
+def test_every_policy_is_drawn() -> None:
+    seen: Counter[str] = Counter()
+    each(FAMILIES["at_arrival"], 60, lambda scenario: seen.update(policies(scenario)))
+    everyones = ("round_robin", "random", "least_requests", "least_tokens", "least_kv")
+    wanted = {f"routing {codes.ROUTING[name]}" for name in everyones}
+    wanted |= {f"decode_{policy}" for policy in wanted}
+    wanted |= {f"order {order}" for order in codes.ORDER.values()}
+    wanted |= {f"first token {side}" for side in codes.FIRST_TOKEN_FROM.values()}
+    assert wanted <= set(seen)
+
+
+def policies(scenario: Scenario) -> list[str]:
+    options = scenario.options
+    return [
+        f"routing {options.routing}",
+        f"decode_routing {options.decode_routing}",
+        f"first token {options.first_token_from}",
+        *(f"order {pool['order']}" for pool in scenario.pools),
+    ]
+
+
+def check(name: str, examples: int) -> None:
+    """Compare on many scenarios of a family, and see that they reach what they are for."""
+    seen: Counter[str] = Counter()
+
+    def agrees(scenario: Scenario) -> None:
+        oracle = Cluster(**scenario.given()).run()
+        compare(run(**scenario.given()), oracle)
+        seen.update(+oracle.seen)
+        seen.update([oracle.stopped, *(job.status for job in oracle.jobs)])
+
+    each(FAMILIES[name], examples, agrees)
+    missed = set(REACHED[name].split()) - set(seen)
+    assert not missed
+
+
+def each(family: Family, examples: int, act: Any) -> None:
+    """Do something with each of so many scenarios."""
+
+    # Shrinking takes minutes, and a scenario fits on a screen as it is.
+    @settings(
+        max_examples=examples,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(scenarios(family))
+    def one(scenario: Scenario) -> None:
+        act(scenario)
+
+    one()
+
+
+def compare(outcome: Outcome, oracle: Cluster) -> None:
+    """Request by request, gap by gap."""
+    got, jobs = outcome.requests, oracle.jobs
+    assert outcome.stopped == oracle.stopped
+    same([codes.STATUS[i] for i in got["status"]], [job.status for job in jobs], "status")
+    same([codes.REASON[i] for i in got["reason"]], [job.reason for job in jobs], "reason")
+    for name in COUNTS:
+        same(got[name], [getattr(job, name) for job in jobs], name)
+    first = [job.tokens_at[0] if job.tokens_at else np.nan for job in jobs]
+    close(got["first_token_s"], first, "first_token_s")
+    arrived = np.array([job.arrived for job in jobs])
+    for name, mine in TIMES.items():
+        times = np.array([getattr(job, mine) for job in jobs])
+        known = arrived if name == "arrival_s" else slice(None)
+        close(got[name][known], times[known], name)
+    for side in ("prefill", "decode"):
+        ranks = [getattr(job, side) for job in jobs]
+        same(got[side + "_rank"], [rank.number if rank else -1 for rank in ranks], side)
+        machines = [rank.machine.index if rank else -1 for rank in ranks]
+        same(got[side + "_instance"], machines, side)
+    gaps = np.repeat(outcome.gaps, outcome.gap_counts)
+    close(np.sort(gaps), np.sort(oracle.gaps), "gaps")
+    assert outcome.events == oracle.events
+    assert outcome.emitted == sum(job.emitted for job in jobs)
+    close(outcome.end_s, oracle.now, "end_s")
+    compare_machines(outcome, oracle)
+
+
+def compare_machines(outcome: Outcome, oracle: Cluster) -> None:
+    """What the instances did, in sums and step by step."""
+    for name in TOTALS:
+        close(outcome.instances[name], [m.totals[name] for m in oracle.machines], name)
+    order = np.lexsort((outcome.steps["instance"], outcome.steps["start_s"]))
+    log = sorted(oracle.log, key=lambda row: (row["start_s"], row["instance"]))
+    assert len(order) == len(log)
+    for name in log[0] if log else ():
+        close(outcome.steps[name][order], [row[name] for row in log], name)
+
+
+def close(got: Any, expected: Any, what: str) -> None:
+    """Equal to rounding."""
+    np.testing.assert_allclose(
+        np.asarray(got, dtype=float), np.asarray(expected, dtype=float),
+        rtol=1e-9, atol=1e-9, err_msg=what,
+    )  # fmt: skip
+
+
+def same(got: Any, expected: list[Any], what: str) -> None:
+    """Equal."""
+    assert np.asarray(got).tolist() == expected, what
