@@ -106,7 +106,8 @@ def gemm_latencies(
         names=[model.chip.where for model in models],
     )
     for row, run in enumerate(runs):
-        if run.flops:  # conversions go with the size of a product: one by one
+        # Conversions go with the size of a product, and narrow kernels have tiles of their own.
+        if run.flops or b in models[row].execution.kernels.narrow:
             found[row] = [
                 models[row].estimate(Gemm("", m, n, k, batch, a, b, c, b_is_weight)).latency_s
                 for m, n, k, batch in _sizes(shapes).tolist()

@@ -103,7 +103,11 @@ def conversion(chip: Chip, *operands: Operand, accumulate: str = "fp32") -> Conv
     """
     compute, arrays = runs_in(chip, (operand.format for operand in operands))
     known = HALVES if compute in HALVES and not arrays else (compute,)
-    converted = tuple(operand for operand in operands if operand.format not in known)
+    converted = tuple(
+        operand
+        for operand in operands
+        if operand.format not in known and get_format(operand.format).element != compute
+    )
     flops = sum(_convert_flops(name, compute) * count for _, name, count in converted)
     notes = [f"{what} {name} -> {compute}" for what, name, _ in converted]
     if not arrays and chip.core.systolic_array is not None:
@@ -127,8 +131,9 @@ def runs_in(chip: Chip, formats: Iterable[str]) -> tuple[str, bool]:
     array = chip.core.systolic_array
     known = array.macs_per_cycle if array else {}
     bits = get_format(widest).bits
-    if widest in known:
-        return widest, True
+    for name in (widest, get_format(widest).element):
+        if name in known:
+            return name, True
     wide = WIDE if bits <= 16 or widest == "tf32" else WIDE[1:]
     for name in (*HALVES, *wide) if bits <= 16 else wide:
         if name in known:

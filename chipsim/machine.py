@@ -16,17 +16,18 @@ if TYPE_CHECKING:
 
 
 def machine_record(
-    chip: Chip, execution: Execution, *, arrays: bool = True
+    chip: Chip, execution: Execution, *, arrays: bool = True, warm: bool = False
 ) -> npt.NDArray[np.void]:
     """One element of `chipsim.kernels.machine.MACHINE`, as an array of length 1.
 
     Sustained fractions are multiplied into the rates; what a chip does not publish or a
     block does not name is infinite: it never limits. Without ``arrays`` products run on the
-    vector units, as those of formats that the arrays lack do.
+    vector units, as those of formats that the arrays lack do. ``warm`` belongs to how a time
+    is taken, not to the chip: an operator alone in a loop finds in L2 what it left there.
     """
     array = chip.core.systolic_array if arrays else None
     sustained, overlap = execution.sustained, execution.overlap
-    out = chip.machine.scale_out
+    out, fused = chip.machine.scale_out, execution.kernels.fused
     vector = chip.vector_flops * sustained.vector
     record = np.zeros(1, MACHINE)
     values = {
@@ -43,9 +44,30 @@ def machine_record(
         "l2_bandwidth": _per_second(chip.l2.bandwidth, chip) * sustained.l2,
         "memory_bandwidth": chip.memory.bandwidth * sustained.memory,
         "core_draw": _per_second(execution.core_draw, chip),
+        "core_feed": _at_edges(execution.core_feed, chip),
+        "core_store": _at_edges(execution.core_store, chip),
+        "step_latency": execution.step_latency,
+        "sync": execution.sync,
+        "tile_draw": _at_edges(execution.tile_draw, chip),
+        "tile_latency": execution.tile_latency,
+        "merge_launch": execution.launch.elementwise if fused.merge == "kernel" else 0.0,
+        "least_rows": fused.least_rows,
+        "most_rows": fused.most_rows,
+        "tile_scores": fused.scores or 0,
+        "chunk_keys": fused.chunk,
+        "resident_tiles": fused.resident,
+        "prompt_split": fused.prompt_split,
+        "latent_split": fused.latent_split,
+        "packed_prompts": fused.packed_prompts,
+        "join": math.inf if execution.overlap.join is None else execution.overlap.join,
         "tensor_share": sustained.tensor,
+        "loaded_clock": execution.loaded.clock,
+        "loaded_after": execution.loaded.after,
         "link_bandwidth": chip.link_bandwidth * sustained.link,
         "link_latency": chip.link.latency if chip.link else 0.0,
+        "nccl": execution.kernels.collectives == "nccl",
+        "link_hop": execution.link.hop,
+        "link_start": execution.link.start,
         "link_header": chip.link.header if chip.link else 0.0,
         "link_payload": chip.link.payload if chip.link else 1.0,
         "out_bandwidth": out.bandwidth * sustained.link if out else 0.0,
@@ -60,10 +82,19 @@ def machine_record(
         "multicast": execution.kernels.multicast,
         "merged_split": execution.kernels.merged_split,
         "exp_flops": execution.exp_flops,
+        "warm": warm,
     }
     for name, value in values.items():
         record[name] = value
     return record
+
+
+def _at_edges(per_cycle: float | None, chip: Chip) -> float:
+    """Bytes/s of a core from those per cycle and row or column of its arrays."""
+    array = chip.core.systolic_array
+    if array is None:
+        return math.inf
+    return _per_second(per_cycle, chip) * chip.core.lanes * (array.rows + array.columns)
 
 
 def _per_second(per_cycle: float | None, chip: Chip) -> float:

@@ -16,9 +16,9 @@ from chipsim.chip import Chip
 from chipsim.conversion import Conversion, exposed_seconds, product_conversion
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
-from chipsim.execution import Execution
+from chipsim.execution import Execution, Narrow
 from chipsim.kernels.attention import AttentionShape, attention_search, folded
-from chipsim.kernels.gemm import RESIDENT, Shape, evaluate
+from chipsim.kernels.gemm import RESIDENT, Cost, Shape, evaluate
 from chipsim.kernels.gemm_search import search
 from chipsim.kernels.grouped import GroupedShape, grouped_search
 from chipsim.kernels.recurrence import RecurrenceShape, recurrence_search
@@ -34,6 +34,7 @@ from chipsim.ops.operators import (
     Indexer,
     LatentAttention,
     Operator,
+    Quantise,
     Recurrence,
 )
 from chipsim.ops.recurrence import STEP_FLOPS
@@ -51,6 +52,10 @@ PASSES = {"softmax": 2, "norm": 3}
 (Milakov and Gimelshein 2018); mean, variance, then the scaling."""
 
 
+WIDE = Narrow()
+"""Kernels that a block says nothing of: any tile, any split of k."""
+
+
 class PerformanceModel:
     """Estimates operators on one chip under one execution block.
 
@@ -62,6 +67,9 @@ class PerformanceModel:
         A chip, or its library name or path.
     execution : Execution or str, optional
         The block; the chip's own unless given.
+    warm : bool
+        Estimate an operator that is timed alone, over and over, as benchmarks do: what
+        L2 keeps from the call before is not read again.
 
     Raises
     ------
@@ -69,12 +77,18 @@ class PerformanceModel:
         No such chip or block, or not a valid one.
     """
 
-    def __init__(self, chip: Chip | str, execution: Execution | str | None = None) -> None:
+    def __init__(
+        self,
+        chip: Chip | str,
+        execution: Execution | str | None = None,
+        *,
+        warm: bool = False,
+    ) -> None:
         self.chip = Chip.load(chip) if isinstance(chip, str) else chip
         block = self.chip.execution if execution is None else execution
         self.execution = Execution.load(block) if isinstance(block, str) else block
-        self._record = machine_record(self.chip, self.execution)[0]
-        self._plain = machine_record(self.chip, self.execution, arrays=False)[0]
+        self._record = machine_record(self.chip, self.execution, warm=warm)[0]
+        self._plain = machine_record(self.chip, self.execution, arrays=False, warm=warm)[0]
         self._known: dict[Operator, Estimate] = {}
         self._named: dict[Operator, Estimate] = {}
 
@@ -120,8 +134,9 @@ class PerformanceModel:
     def _gemm(self, op: Gemm) -> Estimate:
         how = product_conversion(self.chip, op)
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
-        sums = get_format(op.accumulate).bytes
-        shape = Shape(op.m, op.n, op.k, op.batch, a, b, c, how.macs, op.b_is_weight, sums)
+        sums, narrow = get_format(op.accumulate).bytes, self._narrow(op.a_format, op.b_format)
+        sizes, ahead = (op.m, op.n, op.k, op.batch), op.b_is_weight
+        shape = Shape(*sizes, a, b, c, how.macs, ahead, sums, *narrow.tiles)
         mapping, latency, covered, _ = search(self._units(how), shape)
         if not math.isfinite(latency):
             raise self._no_tile()
@@ -132,8 +147,9 @@ class PerformanceModel:
             "active_cores": int(cost.active),
             "mappings": int(covered),
         }
-        fed = cost.l2 > cost.arithmetic
-        return self._result(op, parts, cost.traffic, chosen, how, cost.active, fed)
+        parts["launch"] += narrow.column * op.n
+        limit = _core_bound(cost)
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active, limit)
 
     def _attention(self, op: Attention) -> Estimate:
         how = product_conversion(self.chip, op)
@@ -232,14 +248,15 @@ class PerformanceModel:
         how = product_conversion(self.chip, op)
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
         experts, rows = np.array(op.loads[0], np.float64).T.copy()
-        shape = GroupedShape(op.n, op.k, a, b, c, how.macs, get_format(op.accumulate).bytes)
+        sums, narrow = get_format(op.accumulate).bytes, self._narrow(op.a_format, op.b_format)
+        shape = GroupedShape(op.n, op.k, a, b, c, how.macs, sums, *narrow.tiles)
         mapping, cost = grouped_search(self._units(how), shape, experts, rows)
         if not math.isfinite(cost.latency):
             raise self._no_tile()
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
         chosen = mapping._asdict() | {"experts": op.experts, "active_cores": int(cost.active)}
-        fed = cost.l2 > cost.arithmetic
-        return self._result(op, parts, cost.traffic, chosen, how, cost.active, fed)
+        limit = _core_bound(cost)
+        return self._result(op, parts, cost.traffic, chosen, how, cost.active, limit)
 
     def _recurrence(self, op: Recurrence) -> Estimate:
         how = product_conversion(self.chip, op)
@@ -270,17 +287,28 @@ class PerformanceModel:
         flops = op.flops + (self.execution.exp_flops - 1.0) * op.exponentials
         half = get_format(op.format).bits <= 16
         traffic = (op.bytes - op.stores) * self._passes(op) + op.stores
-        cost = vector_cost(self._record, traffic, flops, half, op.kind == "elementwise")
+        slower = self.execution.scatter if getattr(op, "scattered", False) else 1.0
+        moved = traffic * slower
+        cost = vector_cost(self._record, moved, flops, half, op.kind == "elementwise")
         parts = self._parts(op, cost.core, cost.memory, cost.hidden)
+        if isinstance(op, Quantise):
+            parts["launch"] *= self._narrow(op.to, op.to).quantisers
         return self._result(op, parts, traffic, {}, None, float(self.chip.cores))
 
     def _passes(self, op: Any) -> int:
         """Times that a row is read: once where the kernel can keep it."""
+        if isinstance(op, Quantise):
+            return self._narrow(op.to, op.to).reads
         if op.kind not in PASSES:
             return 1
         kept = getattr(self.execution.kernels.row_buffer, op.kind)
         row = op.columns * get_format(op.format).bytes
         return 1 if kept is None or row <= kept else PASSES[op.kind]
+
+    def _narrow(self, a_format: str, b_format: str) -> Narrow:
+        """The block's kernels for activations and weights of these formats."""
+        named = self.execution.kernels.narrow
+        return named.get(b_format, WIDE) if get_format(a_format).bits <= 8 else WIDE
 
     def _units(self, how: Conversion) -> np.void:
         """The machine with the units that compute a product."""
@@ -317,7 +345,7 @@ class PerformanceModel:
         mapping: dict[str, Any],
         how: Conversion | None,
         active: float,
-        fed_by_l2: bool = False,
+        core_limit: Bound = "compute",
     ) -> Estimate:
         """An estimate from its parts: bound and lower bound named."""
         latency = (
@@ -335,11 +363,12 @@ class PerformanceModel:
                 product = latency - parts["launch"]
                 parts["conversion"] = exposed_seconds(self._record, how, product, op.flops)
                 latency += parts["conversion"]
-        least = max(op.flops / peak, op.bytes / self.chip.memory.bandwidth)
+        # Operands that are found in L2 need not cross the memory interface.
+        least = max(op.flops / peak, min(op.bytes, traffic) / self.chip.memory.bandwidth)
         return Estimate(
             op,
             latency,
-            self._bound(parts, active, fed_by_l2),
+            self._bound(parts, active, core_limit),
             op.flops,
             traffic,
             least,
@@ -348,11 +377,18 @@ class PerformanceModel:
             how.note if how else "",
         )
 
-    def _bound(self, parts: Parts, active: float, fed_by_l2: bool) -> Bound:
+    def _bound(self, parts: Parts, active: float, core_limit: Bound) -> Bound:
         core, memory = parts["core"] + parts.get("conversion", 0.0), parts["memory"]
         if parts["launch"] > max(core, memory):
             return "overhead"
         if core >= memory:
-            return "core draw" if fed_by_l2 else "compute"
+            return core_limit
         drawn = active * self._record["core_draw"] < self._record["memory_bandwidth"]
         return "core draw" if drawn else "memory"
+
+
+def _core_bound(cost: Cost) -> Bound:
+    """What holds the busiest core of a product, where that is what holds the product."""
+    if cost.steps > max(cost.arithmetic, cost.l2):
+        return "overhead"
+    return "core draw" if cost.l2 > cost.arithmetic else "compute"

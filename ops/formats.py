@@ -30,6 +30,9 @@ class Format:
         Elements that share one scale.
     weight_only : bool
         Storage of weights, unpacked before any arithmetic: codebooks, ternary packs.
+    element : str
+        Format that matrix units multiply the elements in: scales of blocks so large that
+        they can be applied to sums instead (empty: no other than its own).
     """
 
     name: str
@@ -37,6 +40,7 @@ class Format:
     scale_bits: int = 0
     group: int = 1
     weight_only: bool = False
+    element: str = ""
 
     @property
     def bytes(self) -> float:
@@ -59,7 +63,7 @@ FORMATS: dict[str, Format] = {
         Format("bf16", 16),
         Format("fp16", 16),
         Format("fp8", 8),
-        Format("fp8-block", 8, scale_bits=32, group=128 * 128),  # DeepSeek-V3 report, 3.3
+        Format("fp8-block", 8, 32, 128 * 128, element="fp8"),  # DeepSeek-V3 report, 3.3
         Format("int8", 8),
         Format("int4", 4, scale_bits=16, group=128),  # GPTQ, AWQ: fp16 scale per 128
         Format("mxfp8", 8, scale_bits=8, group=32),  # OCP microscaling v1.0

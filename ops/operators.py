@@ -24,7 +24,7 @@ from chipsim.ops.formats import get_format
 from chipsim.ops.latent import Indexer, LatentAttention
 from chipsim.ops.pairs import attention_pairs
 from chipsim.ops.recurrence import Recurrence
-from chipsim.ops.vector import Activation, Elementwise, Norm, Softmax
+from chipsim.ops.vector import Activation, Elementwise, Norm, Quantise, Softmax
 
 __all__ = [
     "Activation",
@@ -41,6 +41,7 @@ __all__ = [
     "LatentAttention",
     "Norm",
     "Operator",
+    "Quantise",
     "Recurrence",
     "ReduceScatter",
     "SendRecv",

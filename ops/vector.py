@@ -20,6 +20,9 @@ NORM_FLOPS = {
 }
 """FLOP per element."""
 
+SCALE_BYTES = 4.0
+"""An fp32 scale of a row."""
+
 ACTIVATION_FLOPS = {
     "relu2": (2, 0),
     "relu": (1, 0),
@@ -159,8 +162,55 @@ class Activation(Operator):
 
 
 @dataclass(frozen=True, slots=True)
+class Quantise(Operator):
+    """Rows of ``format`` written in a narrower format, with a scale for each group of it.
+
+    ``columns`` of a row share scales as the narrower format has them; a format without
+    scales of its own takes one of fp32 per row. Per element a magnitude, a comparison, a
+    product and a cast.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    format: str = "bf16"
+    to: str = "fp8"
+    _sizes: ClassVar[tuple[str, ...]] = ("rows", "columns")
+    _formats: ClassVar[tuple[str, ...]] = ("format", "to")
+
+    @property
+    def kind(self) -> Kind:
+        """``"elementwise"``."""
+        return "elementwise"
+
+    @property
+    def elements(self) -> int:
+        """Elements read, and written."""
+        return self.rows * self.columns
+
+    @property
+    def flops(self) -> float:
+        """4 per element."""
+        return 4.0 * self.elements
+
+    @property
+    def bytes(self) -> float:
+        """One read and one write per element, and the scales."""
+        return self.elements * get_format(self.format).bytes + self.stores
+
+    @property
+    def stores(self) -> float:
+        """Bytes of `bytes` that are written."""
+        scales = 0.0 if get_format(self.to).scale_bits else SCALE_BYTES * self.rows
+        return self.elements * get_format(self.to).bytes + scales
+
+
+@dataclass(frozen=True, slots=True)
 class Elementwise(Operator):
-    """Residual adds, rotary, copies, lookups: a few reads and writes per element."""
+    """Residual adds, rotary, copies, lookups: a few reads and writes per element.
+
+    ``scattered``: rows come from, or go to, places all over a tensor, as tokens to experts.
+    """
 
     name: str
     elements: int
@@ -168,6 +218,7 @@ class Elementwise(Operator):
     reads: int = 1
     writes: int = 1
     flops_per_element: int = 0
+    scattered: bool = False
     _sizes: ClassVar[tuple[str, ...]] = ("elements",)
 
     def __post_init__(self) -> None:

@@ -225,6 +225,14 @@ def test_what_cores_draw_holds_all_but_plain_streams() -> None:
     assert seconds(copy, on, **factors) == about(4 * E / MEMORY)
 
 
+def test_scattered_rows_take_longer_than_a_stream() -> None:
+    rows = Elementwise("rows", E, scattered=True)
+    assert seconds(rows, chip(l2=None), scatter=2.5) == about(2.5 * 4 * E / MEMORY)
+    assert seconds(Elementwise("copy", E), chip(l2=None), scatter=2.5) == about(4 * E / MEMORY)
+    model = PerformanceModel(chip(), block(scatter=2.5))
+    assert model.estimate(rows).memory_bytes == rows.bytes == 4 * E
+
+
 @pytest.mark.parametrize(("kind", "reads"), [(Norm, 3), (Softmax, 2)])
 def test_a_row_longer_than_the_buffer_is_read_once_per_pass(kind: Any, reads: int) -> None:
     buffer = {"row_buffer": {"norm": 2048.0, "softmax": 2048.0}}

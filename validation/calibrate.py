@@ -70,7 +70,7 @@ class Calibration:
     """
 
     factors: tuple[Factor, ...]
-    residuals: Callable[[list[Case]], Residuals]
+    residuals: Callable[[list[Case]], Residuals[Execution]]
     scale: float
 
 
@@ -78,7 +78,7 @@ class Calibration:
 class CalibrationResult:
     """A block fitted again."""
 
-    fit: Fit
+    fit: Fit[Execution]
     block: Execution
     yaml: str
 
@@ -173,7 +173,7 @@ def _judged(
     return residuals
 
 
-def _tables(cases: list[Case]) -> Residuals:
+def _tables(cases: list[Case]) -> Residuals[Execution]:
     """Operator columns and steps of the H100; the 66-core machine for the core draw."""
     used = [
         case
@@ -195,7 +195,7 @@ def _tables(cases: list[Case]) -> Residuals:
     return _judged(used, weight)
 
 
-def _figures(cases: list[Case]) -> Residuals:
+def _figures(cases: list[Case]) -> Residuals[Execution]:
     """Steps of the H100, and the two points of the paper that are named."""
     used = [
         case
@@ -230,11 +230,11 @@ def _equally(_case: Case, _column: str) -> float:
     return 1.0
 
 
-def _silicon(chip: str) -> Callable[[list[Case]], Residuals]:
+def _silicon(chip: str) -> Callable[[list[Case]], Residuals[Execution]]:
     """Every measured operator of a chip, each alone; layers are left to be predicted."""
 
-    def make(cases: list[Case]) -> Residuals:
-        used = [c for c in cases if c.suite == "silicon" and c.subject.chip == chip]
+    def make(cases: list[Case]) -> Residuals[Execution]:
+        used = [c for c in cases if c.suite == "silicon-eager" and c.subject.chip == chip]
         return _judged(used, _equally)
 
     return make

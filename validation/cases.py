@@ -131,7 +131,7 @@ class Judge:
         known = self._models.get((subject, launch))
         if known is None:
             chip = subject.build()
-            block = Execution.load(self.execution or chip.execution)
+            block = Execution.load(self.execution or subject.execution or chip.execution)
             if launch is not None and block.launch == Launch():
                 block = block.model_copy(update={"launch": launch})
             known = self._models[subject, launch] = PerformanceModel(chip, block)

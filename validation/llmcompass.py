@@ -296,7 +296,7 @@ def _measured_operator(row: Row, subject: Subject, kind: str) -> OperatorCase:
     operator = operator_of(kind, "fp16", row.whole("M"), n, k, 1, subject.chips)
     simulated = row.seconds("sim_s") if row.has("sim_s") else 0.0
     return OperatorCase(
-        "silicon",
+        "silicon-eager",
         subject,
         kind,
         "fp16",

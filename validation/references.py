@@ -14,7 +14,7 @@ from chipsim.ops.graph import Phase
 from chipsim.ops.model import ModelSpec
 from chipsim.validation.cases import LABELS, LayerCase, OperatorCase, operator_of
 from chipsim.validation.llmcompass import overheads
-from chipsim.validation.subjects import Subject
+from chipsim.validation.subjects import EAGER, Subject
 from chipsim.validation.table import Row, Table, read_table
 
 DATA = Path(__file__).parent / "data"
@@ -36,13 +36,13 @@ def reference_cases() -> Iterator[OperatorCase | LayerCase]:
     for row in reference_table("public_layers").rows:
         yield _layer("public-layer", row)
     for row in reference_table("silicon_operators").rows:
-        yield _operator("silicon", row, "measured_s", launch=True)
+        yield _operator("silicon-eager", row, "measured_s", launch=True)
     yield from _measured_layers(reference_table("silicon_layers"))
 
 
 def _operator(suite: str, row: Row, column: str, *, launch: bool = False) -> OperatorCase:
     kind, dtype = row.text("operator"), row.text("dtype")
-    subject = _subject(row)
+    subject = _subject(row, suite)
     m, n, k, batch = (row.whole(size, 1) for size in ("m", "n", "k", "batch"))
     return OperatorCase(
         suite,
@@ -60,7 +60,7 @@ def _operator(suite: str, row: Row, column: str, *, launch: bool = False) -> Ope
 def _layer(suite: str, row: Row, *, residuals: bool = False) -> LayerCase:
     batch, context = row.whole("batch"), row.whole("context")
     make = Phase.prefill if row.text("phase") == "prefill" else Phase.decode
-    subject = _subject(row)
+    subject = _subject(row, suite)
     return LayerCase(
         suite,
         subject,
@@ -98,14 +98,16 @@ def _measured_layers(table: Table) -> Iterator[LayerCase]:
             )
 
 
-def _subject(row: Row) -> Subject:
+def _subject(row: Row, suite: str) -> Subject:
+    chip = row.text("chip")
     return Subject(
-        row.text("chip"),
+        chip,
         row.whole("chips", 1),
         row.whole("cores") if row.has("cores") else 0,
         row.positive("memory_bandwidth_bytes_per_s")
         if row.has("memory_bandwidth_bytes_per_s")
         else 0.0,
+        execution=EAGER.get(chip, "") if suite.startswith("silicon") else "",
     )
 
 

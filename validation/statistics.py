@@ -27,6 +27,7 @@ KEYS = COLUMNS[:5]
 GROUPS = (
     KEYS,
     ("suite", "chip", "operator"),
+    ("suite", "chip", "operator", "dtype"),
     ("suite", "operator"),
     ("suite", "chip"),
     ("suite",),
@@ -55,7 +56,7 @@ def error_statistics(errors: Sequence[float]) -> dict[str, float]:
     }
 
 
-def summarise(points: pd.DataFrame) -> pd.DataFrame:
+def summarise(points: pd.DataFrame, beside: Sequence[str] = ()) -> pd.DataFrame:
     """A table of errors, one row per group of `GROUPS`.
 
     Where operators are pooled (``all``), parts of another point are left out: a suite of
@@ -64,14 +65,21 @@ def summarise(points: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     points : pandas.DataFrame
-        Columns `KEYS`, ``error`` and ``whole``.
+        Columns `KEYS`, ``error`` and ``whole``, and those of ``beside`` with ``reference``.
+    beside : sequence of str
+        Columns with other estimates, in seconds: each adds a column ``…_mape`` (NaN where
+        an estimate is missing).
     """
     import pandas as pd
 
     rows = []
     for group in GROUPS:
         members = points if "operator" in group else points[points["whole"]]
-        for values, errors in members.groupby(list(group), sort=False)["error"]:
+        for values, rest in members.groupby(list(group), sort=False):
             row = dict.fromkeys(KEYS, "all") | dict(zip(group, values, strict=True))
-            rows.append(row | error_statistics(errors.tolist()))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+            others = {
+                f"{name}_mape": float((rest[name] / rest["reference"] - 1.0).abs().mean())
+                for name in beside
+            }
+            rows.append(row | error_statistics(rest["error"].tolist()) | others)
+    return pd.DataFrame(rows, columns=[*COLUMNS, *(f"{name}_mape" for name in beside)])

@@ -23,6 +23,8 @@ class Subject:
         Memory bandwidth after a cut, bytes/s (0: the chip's own).
     arrays : bool
         False: without its systolic arrays, products run on the vector units.
+    execution : str
+        Block of the kernels that were timed (empty: the chip's own).
     """
 
     chip: str
@@ -30,6 +32,7 @@ class Subject:
     cores: int = 0
     memory_bandwidth: float = 0.0
     arrays: bool = True
+    execution: str = ""
 
     @property
     def label(self) -> str:
@@ -69,10 +72,13 @@ PUBLIC = {
 """Devices, systems and configurations of the public LLMCompass. Its ``template.json`` has
 2048 GB/s where its code says 2039; a sweep names the bandwidth of each row."""
 
+EAGER = {"a100-sxm": "a100-eager", "mi210": "mi210-eager"}
+"""Blocks of what the artifact of LLMCompass measured: PyTorch kernels timed one by one."""
+
 SILICON = {
-    "A100": Subject("a100-sxm"),
-    "A100x4": Subject("a100-sxm", chips=4),
-    "MI210": Subject("mi210"),
+    "A100": Subject("a100-sxm", execution=EAGER["a100-sxm"]),
+    "A100x4": Subject("a100-sxm", chips=4, execution=EAGER["a100-sxm"]),
+    "MI210": Subject("mi210", execution=EAGER["mi210"]),
 }
 """Measured devices of the artifact of LLMCompass."""
 

@@ -14,7 +14,9 @@ from chipsim.errors import ChipsimError, ConfigError, InfeasibleError, UnknownNa
 from chipsim.execution import Execution
 from chipsim.validation.cases import Judge, LayerCase, Point
 from chipsim.validation.llmcompass import Case, Skipped, needed_by, reader_of
+from chipsim.validation.machines import machine_points
 from chipsim.validation.references import reference_cases
+from chipsim.validation.silicon.suite import BESIDE, silicon_points
 from chipsim.validation.spad import curve_points, performance_points
 from chipsim.validation.statistics import summarise
 from chipsim.validation.table import read_header, read_table
@@ -26,13 +28,19 @@ SUITES = {
     "author-tables": "SPAD's author's LLMCompass tables of BLOOM-176B, per layer and in total",
     "public": "operators of the public LLMCompass, without launch on either side",
     "public-layer": "layers of the public LLMCompass, its launch overheads included",
-    "silicon": "operators measured on A100 and MI210; also LLMCompass's own error",
+    "silicon-eager": "operators measured on A100 and MI210; also LLMCompass's own error",
     "silicon-layer": "the measured GPT-3 layer; also LLMCompass's own error",
     "paper-curves": "SPAD's Figures 2 and 3",
     "table-curves": "the same curves as the author's tables imply them",
     "paper-chips": "mean performance of SPAD's chips",
 }
 """What each suite is; ``llmcompass`` is all of them."""
+
+APART = {
+    "silicon": "operators of A100, H100, H200 and B200 measured in CUDA graphs",
+    "machines": "prompts and steps of DGX-A100 and DGX-H100 under vLLM",
+}
+"""Suites of measurements that are judged on their own; plain models stand beside."""
 
 CLUSTER = {"splitwise": "TTFT and E2E of every request of runs of Splitwise's simulator"}
 """Suites of the cluster, each by itself."""
@@ -66,6 +74,8 @@ class ValidationResult:
 
     points: pd.DataFrame
     skipped: list[Skipped]
+    beside: tuple[str, ...] = ()
+    """Columns of ``points`` that hold the seconds of plain models."""
 
     def differences(self) -> pd.DataFrame:
         """Of the suite ``splitwise``: ``run, operator, n, max_difference_s``."""
@@ -75,22 +85,26 @@ class ValidationResult:
 
     def frame(self) -> pd.DataFrame:
         """Errors by group: ``suite, chip, operator, dtype, regime, n, mape, median_ape,
-        p90_ape, bias``; fractions, ``all`` where something is pooled.
+        p90_ape, bias``; fractions, ``all`` where something is pooled. Plain models have
+        columns of their own, ``roofline_mape`` …
         """
-        return summarise(self.points)
+        return summarise(self.points, self.beside)
 
 
 def validate(
     suite: str = "llmcompass",
     data: str | Path | None = None,
     execution: str | None = None,
+    *,
+    chip: str | None = None,
+    transfer: bool = False,
 ) -> ValidationResult:
     """Set our estimates beside reference figures.
 
     Parameters
     ----------
     suite : str
-        ``llmcompass`` for everything of chips, or one of `SUITES` or `CLUSTER`.
+        ``llmcompass`` for all of `SUITES`, one of them, or one of `APART` or `CLUSTER`.
     data : path, optional
         A folder of CSV files (or one file) with the column names of LLMCompass's outputs,
         judged instead of the tables in the package. The stem of a file names its
@@ -98,9 +112,15 @@ def validate(
         measurements, ``transformer`` and ``sweep_…`` layers; a file with the columns
         ``hardware, phase, batch, context, total_s`` is an author's table. A file that
         is none of these, or lacks a column that it needs, is named and skipped. For
-        ``splitwise`` see `replay_splitwise`.
+        ``silicon`` files of `chipsim.validation.silicon.measured.FILES`, for ``machines``
+        of `chipsim.validation.machines.COLUMNS`, read strictly; for ``splitwise`` see
+        `replay_splitwise`.
     execution : str, optional
         Execution block for all chips; each chip's own unless given.
+    chip : str, optional
+        Of the suites `APART`: one chip, by name or path.
+    transfer : bool
+        Of ``silicon``: each chip under the block of the one that came before it.
 
     Raises
     ------
@@ -118,10 +138,20 @@ def validate(
     >>> sorted(result.points["unit"].unique())
     ['1', 's']
     """
-    if suite not in SUITES and suite not in CLUSTER and suite != "llmcompass":
-        raise UnknownNameError("suite", suite, ["llmcompass", *SUITES, *CLUSTER])
+    if suite not in SUITES and suite not in ("llmcompass", *APART, *CLUSTER):
+        raise UnknownNameError("suite", suite, ["llmcompass", *APART, *SUITES, *CLUSTER])
     if execution is not None:
         Execution.load(execution)
+    if transfer and suite != "silicon":
+        raise ConfigError("--transfer", "", suite, "the suite silicon")
+    if suite == "silicon":
+        points, left_out = silicon_points(data, chip, execution, transfer=transfer)
+        return ValidationResult(points, left_out, BESIDE)
+    if suite == "machines":
+        points, left_out = machine_points(data, chip, execution)
+        return ValidationResult(points, left_out, ("chip_alone",))
+    if chip is not None:
+        raise ConfigError("--chip", "", suite, f"one of {', '.join(APART)}")
     wanted = tuple(SUITES) if suite == "llmcompass" else (suite,)
     skipped: list[Skipped] = []
     if suite == "splitwise":
@@ -130,14 +160,14 @@ def validate(
 
         return ValidationResult(_frame(list(splitwise_points(data, skipped))), skipped)
     cases = list(reference_cases() if data is None else read_folder(Path(data), skipped))
-    points = list(judged((c for c in cases if c.suite in wanted), execution, skipped))
+    found = list(judged((c for c in cases if c.suite in wanted), execution, skipped))
     if data is None:
         for end, figures in FIGURES.items():
             if any(name.endswith(f"-{end}") for name in wanted):
-                points += [p for p in figures(execution) if p.suite in wanted]
-    if not points:
+                found += [p for p in figures(execution) if p.suite in wanted]
+    if not found:
         raise ChipsimError(f"{data or suite}: nothing to judge{_reasons(skipped)}")
-    return ValidationResult(_frame(points), skipped)
+    return ValidationResult(_frame(found), skipped)
 
 
 def read_folder(folder: Path, skipped: list[Skipped]) -> Iterator[Case]:

@@ -69,13 +69,14 @@ class Row:
             raise self.refuse(column, f"seconds from {SHORTEST:.0e} to {LONGEST:.0e}")
         return value
 
-    def whole(self, column: str, default: int | None = None) -> int:
-        """A cell as a whole number from 1 (``64.0`` is one), or the default if empty."""
+    def whole(self, column: str, default: int | None = None, least: int = 1) -> int:
+        """A cell as a whole number (``64.0`` is one), or the default if empty."""
         if default is not None and not self.has(column):
             return default
-        value = self.positive(column)
+        text = self.text(column)
+        value = 0.0 if least == 0 and text in ("0", "0.0") else self.positive(column)
         if value != int(value) or value > LARGEST:
-            raise self.refuse(column, f"a whole number from 1 to {LARGEST:.0e}")
+            raise self.refuse(column, f"a whole number from {least} to {LARGEST:.0e}")
         return int(value)
 
     def choice(self, column: str, allowed: Iterable[str]) -> str:

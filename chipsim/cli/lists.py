@@ -63,7 +63,7 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name or a YAML file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show a chip, model, block, price book, workload or scenario."""
+    """Show a chip, model, block, engine, price book, workload or scenario."""
     from chipsim.present.library import look_up, shown
 
     found = look_up(name)

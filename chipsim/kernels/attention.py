@@ -8,6 +8,16 @@ for tiling and causal block skipping; Dao et al., Flash-Decoding (2023) for spli
 Latent attention is the same with one row per token that serves as key and value, the heads
 as rows; sparse, a tile is some heads of one query, which gathers its own rows through L2.
 The indexer is the scores alone: no softmax, no values, every score written.
+
+    tile = latency + max(blocks x arithmetic, chunks of keys / draw),
+    latency = start + queries / feed + results / store
+
+A core walks its tiles one after the other, or some at once, which then share its arrays: it
+is busy with whole tiles and never less than with their arithmetic. Of the tiles that read
+the same keys one draws them and the others find them in L2. Factors that a source does not
+name leave the arithmetic alone. That a tile has a latency and draws its keys at a rate of
+its own, and that measured kernels have one size of tile, is what measured GPUs need
+(docs/validation.md).
 """
 
 from __future__ import annotations
@@ -20,8 +30,10 @@ import numpy as np
 from chipsim.kernels.gemm import (
     ACCUMULATOR_BYTES,
     array_passes,
+    busiest,
     ceil_div,
     hidden_seconds,
+    warm_share,
 )
 from chipsim.kernels.jit import inline, kernel
 
@@ -39,6 +51,8 @@ USUAL_WIDTH = 256
 """Elements of a key and a value up to which blocks of `KEY_BLOCK` alone are tried."""
 WIDE_BLOCKS = np.array([64, 32, 16], dtype=np.int64)
 """Keys that a tile takes at a time where they are wider, or latent rows."""
+LEAST_KEYS = 16
+"""Keys of the smallest block."""
 MOST_WAVES = 64.0
 """Pieces of a core up to which a last, partly filled wave is counted tile by tile."""
 SOFTMAX_FLOPS = 6.0
@@ -67,6 +81,20 @@ class AttentionShape(NamedTuple):
     softmax: bool = True  # False: scores alone, each written
     score_bytes: float = 0.0  # written beside the results, in all
     sum_bytes: float = ACCUMULATOR_BYTES  # of a partial sum
+
+
+class Cut(NamedTuple):
+    """How KV heads are cut into tiles, and the times of a tile."""
+
+    rows: int
+    keys: int  # of a block
+    group: int  # query heads whose rows a tile packs
+    heads: float  # KV heads of all sequences; where heads are not packed, query heads
+    tiles: int  # of one of them
+    block: float  # arithmetic of one block, seconds
+    fetch: float  # until a chunk of keys has come from memory
+    latency: float  # seconds of a tile beside its blocks
+    resident: float  # tiles that a core has at once
 
 
 class AttentionCost(NamedTuple):
@@ -126,12 +154,12 @@ def block_seconds(
 
 
 @inline
-def visible_blocks(shape: AttentionShape, first: int, last: int, keys: int) -> int:
-    """Blocks of keys that query positions first..last (counted in the context) may see."""
+def visible_keys(shape: AttentionShape, first: int, last: int) -> int:
+    """Keys that query positions first..last (counted in the context) may see."""
     seen = last + 1 if shape.causal else shape.context
     if shape.window > 0:
         seen = min(seen, shape.window + last - first)
-    return ceil_div(seen, keys)
+    return seen
 
 
 @inline
@@ -162,56 +190,63 @@ def picked_blocks(shape: AttentionShape, tiles: int, keys: int) -> tuple[int, in
 
 
 @inline
-def blocks_of(shape: AttentionShape, rows: int, keys: int, tile: int) -> int:
-    """Key blocks of one tile of a KV head, counted from the last: the first one is ragged.
+def keys_of(shape: AttentionShape, group: int, rows: int, tile: int) -> int:
+    """Keys of one tile of a KV head, counted from the last: the first one is ragged.
 
     Cut from the end, one more query adds rows to the tile that sees least, or adds a tile.
     """
-    group = shape.q_heads // shape.kv_heads
     end = shape.query * group - tile * rows
     start = shape.context - shape.query
     first, last = start + max(0, end - rows) // group, start + (end - 1) // group
-    return visible_blocks(shape, first, last, keys)
+    return visible_keys(shape, first, last)
 
 
 @inline
-def tile_blocks(shape: AttentionShape, rows: int, keys: int) -> tuple[int, int, int]:
+def tile_blocks(
+    shape: AttentionShape, group: int, rows: int, keys: int
+) -> tuple[int, int, int]:
     """Tiles of one KV head, their key blocks in all, and the most of one tile."""
-    group = shape.q_heads // shape.kv_heads
     if shape.top_k > 0:
         return picked_blocks(shape, ceil_div(group, rows), keys)
     tiles = ceil_div(shape.query * group, rows)
     total, longest = 0, 0
     for tile in range(tiles):
-        blocks = blocks_of(shape, rows, keys, tile)
+        blocks = ceil_div(keys_of(shape, group, rows, tile), keys)
         total += blocks
         longest = max(longest, blocks)
     return tiles, total, longest
 
 
 @inline
-def wave_blocks(
-    shape: AttentionShape, rows: int, keys: int, tiles: int, split: int, share: float
+def wave_seconds(
+    machine: Record, shape: AttentionShape, cut: Cut, split: int, share: float
 ) -> float:
-    """Key blocks of the core that is left with most whole pieces.
+    """Seconds of the core that is left with most whole pieces.
 
     Of the pieces of the first ``t`` tiles some core has ``ceil(t * share)``, whatever else it
-    has (``share``: pieces of a tile per core); the most over all ``t``, so a further tile
-    never makes it less. From `MOST_WAVES` pieces of a core on a whole one more is no matter.
+    has (``share``: pieces of a tile per place on a core); the most over all ``t``, so a
+    further tile never makes it less. From `MOST_WAVES` pieces of a core on a whole one more
+    is no matter. The first tile draws the keys.
     """
     most, fewest = 0.0, 2**62
-    each = tiles // shape.query if shape.top_k > 0 else 1
+    each = cut.tiles // shape.query if shape.top_k > 0 else 1
     full = min(shape.query, max(1, shape.context - shape.top_k + 1))
     first = full if shape.top_k > 0 else 1  # queries that read top_k rows are all alike
-    for tile in range(first, tiles // each + 1):
+    chunk, draws = int(machine.chunk_keys), cut.heads == float(shape.batch) * shape.kv_heads
+    for tile in range(first, cut.tiles // each + 1):
         if tile > first and share * each * (tile - 1) >= MOST_WAVES:
             break
         if shape.top_k > 0:
-            blocks = ceil_div(min(shape.top_k, shape.context - tile + 1), keys)
+            keys = min(shape.top_k, shape.context - tile + 1)
         else:
-            blocks = blocks_of(shape, rows, keys, tile - 1)
-        fewest = min(fewest, max(1, blocks // split))
-        most = max(most, np.ceil(share * each * tile) * fewest)
+            keys = keys_of(shape, cut.group, cut.rows, tile - 1)
+        fewest = min(fewest, max(1, ceil_div(keys, cut.keys) // split))
+        seconds = fewest * cut.block
+        if draws:
+            seconds = max(seconds, max(1, ceil_div(keys, chunk) // split) * cut.fetch)
+        pieces = np.ceil(share * each * tile)
+        most = max(most, pieces * cut.latency + pieces * seconds)
+        draws = draws and shape.top_k > 0
     return most
 
 
@@ -226,10 +261,9 @@ def keys_read(shape: AttentionShape) -> int:
 
 
 @inline
-def tile_keys(shape: AttentionShape, rows: int) -> int:
+def tile_keys(shape: AttentionShape, group: int, rows: int) -> int:
     """Tokens whose keys and values one tile draws, at most."""
     if shape.window > 0:
-        group = shape.q_heads // shape.kv_heads
         return min(keys_read(shape), shape.window + ceil_div(rows, group) - 1)
     if shape.top_k > 0:
         return min(shape.context, shape.top_k)
@@ -249,73 +283,176 @@ def drawn_seconds(machine: Record, total: float, each: float) -> float:
 
 
 @inline
-def tile_room(shape: AttentionShape, rows: int) -> float:
-    """Bytes of a tile's queries and of the sums of its results."""
-    return rows * (shape.head_dim * shape.q_bytes + shape.value_dim * shape.sum_bytes)
+def row_size(shape: AttentionShape) -> float:
+    """Bytes of a token's key and value in one KV head."""
+    if shape.row_bytes > 0.0:
+        return shape.row_bytes
+    return float(shape.head_dim + shape.value_dim) * shape.kv_bytes
+
+
+@inline
+def tile_fits(machine: Record, shape: AttentionShape, rows: int, keys: int) -> bool:
+    """Whether SRAM holds a tile's queries, the sums of its results and two blocks of keys.
+
+    A tile whose size the source names keeps its results in registers, and takes the keys of
+    a block piece by piece.
+    """
+    queries = rows * shape.head_dim * shape.q_bytes
+    if machine.tile_scores > 0.0:
+        return queries + LEAST_KEYS * row_size(shape) <= machine.sram
+    sums = rows * shape.value_dim * shape.sum_bytes
+    return queries + sums + 2.0 * keys * row_size(shape) <= machine.sram
+
+
+@inline
+def cut_of(
+    machine: Record, shape: AttentionShape, group: int, rows: int, keys: int, tiles: int
+) -> Cut:
+    """A cut into ``tiles`` of ``rows`` and blocks of ``keys``, with the times of a tile."""
+    row = row_size(shape)
+    height = group if shape.top_k > 0 else shape.query * group
+    held = float(min(rows, height))
+    queries, results = held * shape.head_dim, held * shape.value_dim
+    latency = machine.tile_latency + queries * shape.q_bytes / machine.core_feed
+    latency += results * shape.q_bytes / machine.core_store
+    block = block_seconds(machine, shape, rows, min(rows, height), keys)
+    resident = 1.0
+    if shape.query == 1:
+        place = rows * shape.head_dim * shape.q_bytes + keys * row
+        resident = max(1.0, min(machine.resident_tiles, np.floor(machine.sram / place)))
+    return Cut(
+        rows,
+        keys,
+        group,
+        float(shape.batch) * (shape.q_heads // group),
+        tiles,
+        block,
+        machine.chunk_keys * row / machine.tile_draw,
+        latency,
+        resident,
+    )
+
+
+@inline
+def splits(machine: Record, shape: AttentionShape, tiles: int) -> bool:
+    """Whether the source's kernels split the keys of ``tiles`` per KV head."""
+    if machine.latent_split == 0.0 and shape.row_bytes > 0.0 and shape.softmax:
+        return False
+    return machine.prompt_split == 1.0 or shape.query == 1 or tiles == 1
+
+
+@inline
+def merge_seconds(
+    machine: Record, shape: AttentionShape, split: int, results: float, held: int
+) -> float:
+    """Partial results of split keys, written and read again; a core merges whole rows."""
+    partial = 2.0 * (shape.value_dim + 2.0) * shape.sum_bytes
+    rate = min(machine.l2_bandwidth, min(results, machine.cores) * machine.core_feed)
+    fixed = machine.sync + machine.merge_launch
+    if math.isinf(rate):
+        return fixed + drawn_seconds(machine, split * partial * results, partial * held)
+    return fixed + split * partial * results / rate
+
+
+@inline
+def best_split(
+    machine: Record, shape: AttentionShape, cut: Cut, total: int, longest: int,
+    best: AttentionCost,
+) -> AttentionCost:
+    """The best of ``best`` and every split of a cut with so many key blocks of one KV head in
+    all, and at most of one tile.
+    """
+    row = row_size(shape)
+    keys = float(shape.batch) * shape.kv_heads * keys_read(shape) * row
+    keys *= 1.0 - warm_share(machine, keys)
+    results = float(shape.batch) * shape.q_heads * shape.query
+    q_and_o = results * float(shape.head_dim + shape.value_dim) * shape.q_bytes
+    written = results * shape.value_dim * shape.q_bytes
+    held = min(cut.rows, cut.group if shape.top_k > 0 else shape.query * cut.group)
+    gathered = 0.0
+    if shape.top_k > 0:
+        gathered = cut.heads * ceil_div(cut.group, cut.rows) * rows_read(shape) * row
+    loads = drawn_seconds(machine, q_and_o - written, held * shape.head_dim * shape.q_bytes)
+    writes = held * shape.value_dim * shape.q_bytes
+    places = machine.cores * cut.resident
+    chunk, each = int(machine.chunk_keys), tile_keys(shape, cut.group, cut.rows)
+    drawn, chunks = each * row, ceil_div(each, chunk)
+    fetched = float(shape.batch) * shape.kv_heads * ceil_div(keys_read(shape), chunk)
+    if shape.top_k > 0:
+        fetched = cut.heads * cut.tiles * chunks
+    for split in KEY_SPLITS:
+        if split > 1 and not splits(machine, shape, cut.tiles):
+            break
+        ahead = drawn_seconds(machine, keys, drawn / split)
+        stored = writes + shape.score_bytes / (cut.heads * split)
+        stores = drawn_seconds(machine, written + shape.score_bytes, stored)
+        memory, reduction = ahead + loads + stores, 0.0
+        if split > 1 and shape.softmax:
+            reduction = merge_seconds(machine, shape, split, results, held)
+        started = cut.heads * cut.tiles * split / places * cut.latency
+        core = max(
+            cut.latency + math.ceil(longest / split) * cut.block,
+            cut.latency + math.ceil(chunks / split) * cut.fetch,
+            started + cut.heads * total / places * cut.block,
+            started + fetched / places * cut.fetch,
+            cut.heads * total / machine.cores * cut.block,
+            gathered / machine.l2_bandwidth,
+        )
+        under = busiest(machine, core, 0.0, 0.0, 0.0)
+        hidden = hidden_seconds(machine, under, ahead, loads, stores)
+        if memory + under - hidden + reduction >= best.latency:
+            continue
+        waves = wave_seconds(machine, shape, cut, split, cut.heads * split / places)
+        core = busiest(machine, max(core, waves), 0.0, 0.0, 0.0)
+        hidden = hidden_seconds(machine, core, ahead, loads, stores)
+        latency = memory + core - hidden + reduction
+        if latency < best.latency:
+            best = AttentionCost(
+                latency,
+                core,
+                memory,
+                hidden,
+                reduction,
+                q_and_o + keys + shape.score_bytes,
+                min(cut.heads * cut.tiles * split, machine.cores),
+                cut.rows,
+                split,
+            )
+    return best
 
 
 @inline
 def best_tile(
-    machine: Record, shape: AttentionShape, key_block: int, best: AttentionCost
+    machine: Record, shape: AttentionShape, group: int, key_block: int, best: AttentionCost
 ) -> AttentionCost:
     """The best of ``best`` and every tile height and split with one size of key block."""
-    per_token = float(shape.head_dim + shape.value_dim)
-    row = shape.row_bytes if shape.row_bytes > 0.0 else per_token * shape.kv_bytes
-    keys = float(shape.batch) * shape.kv_heads * keys_read(shape) * row
-    results = float(shape.batch) * shape.q_heads * shape.query
-    q_and_o = results * per_token * shape.q_bytes
-    written = results * shape.value_dim * shape.q_bytes
-    group = shape.q_heads // shape.kv_heads
     height = group if shape.top_k > 0 else shape.query * group
     for i in range(len(ROWS)):
-        rows = ROWS[i]
-        if i + 1 < len(ROWS) and ROWS[i + 1] >= height:
+        rows, keys = ROWS[i], key_block
+        if rows < machine.least_rows or rows > machine.most_rows:
             continue
-        if tile_room(shape, rows) + 2.0 * key_block * row > machine.sram:
+        if machine.tile_scores > 0.0:
+            keys = max(LEAST_KEYS, int(machine.tile_scores) // rows)
+        elif i + 1 < len(ROWS) and ROWS[i + 1] >= max(height, machine.least_rows):
             continue
-        heads, held = float(shape.batch) * shape.kv_heads, min(rows, height)
-        block = block_seconds(machine, shape, rows, held, key_block)
-        tiles, total, longest = tile_blocks(shape, rows, key_block)
-        gathered = 0.0
-        if shape.top_k > 0:
-            gathered = heads * ceil_div(group, rows) * rows_read(shape) * row
-        reads = held * shape.head_dim * shape.q_bytes
-        writes = held * shape.value_dim * shape.q_bytes
-        loads = drawn_seconds(machine, q_and_o - written, reads)
-        for split in KEY_SPLITS:
-            ahead = drawn_seconds(machine, keys, tile_keys(shape, rows) * row / split)
-            each = writes + shape.score_bytes / (heads * split)
-            stores = drawn_seconds(machine, written + shape.score_bytes, each)
-            reduction = 0.0
-            if split > 1 and shape.softmax:
-                partial = 2.0 * (shape.value_dim + 2.0) * shape.sum_bytes
-                reduction = split * partial * results / machine.l2_bandwidth
-                if math.isinf(machine.l2_bandwidth):
-                    every = split * partial * results
-                    reduction = drawn_seconds(machine, every, partial * held)
-            memory = ahead + loads + stores
-            makespan = max(math.ceil(longest / split), heads * total / machine.cores)
-            core = max(makespan * block, gathered / machine.l2_bandwidth)
-            hidden = hidden_seconds(machine, core, ahead, loads, stores)
-            if memory + core - hidden + reduction >= best.latency:
-                continue
-            share = heads * split / machine.cores
-            waves = wave_blocks(shape, rows, key_block, tiles, split, share)
-            core = max(core, waves * block)
-            hidden = hidden_seconds(machine, core, ahead, loads, stores)
-            latency = memory + core - hidden + reduction
-            if latency < best.latency:
-                best = AttentionCost(
-                    latency,
-                    core,
-                    memory,
-                    hidden,
-                    reduction,
-                    q_and_o + keys + shape.score_bytes,
-                    min(heads * tiles * split, machine.cores),
-                    rows,
-                    split,
-                )
+        if not tile_fits(machine, shape, rows, keys):
+            continue
+        tiles, total, longest = tile_blocks(shape, group, rows, keys)
+        cut = cut_of(machine, shape, group, rows, keys, tiles)
+        best = best_split(machine, shape, cut, total, longest, best)
+    return best
+
+
+@inline
+def best_block(
+    machine: Record, shape: AttentionShape, group: int, best: AttentionCost
+) -> AttentionCost:
+    """The best of ``best`` and every size of key block."""
+    wide = shape.row_bytes > 0.0 or shape.head_dim + shape.value_dim > USUAL_WIDTH
+    if machine.tile_scores > 0.0 or not wide:
+        return best_tile(machine, shape, group, KEY_BLOCK, best)
+    for keys in WIDE_BLOCKS:
+        best = best_tile(machine, shape, group, keys, best)
     return best
 
 
@@ -334,8 +471,10 @@ def attention_search(machine: Record, shape: AttentionShape) -> AttentionCost:
         Infinite latency when no tile fits the SRAM.
     """
     best = AttentionCost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0)
-    if shape.row_bytes == 0.0 and shape.head_dim + shape.value_dim <= USUAL_WIDTH:
-        return best_tile(machine, shape, KEY_BLOCK, best)
-    for keys in WIDE_BLOCKS:
-        best = best_tile(machine, shape, keys, best)
+    group = shape.q_heads // shape.kv_heads
+    apart = machine.packed_prompts == 0.0 and shape.row_bytes == 0.0
+    if apart:  # a single query may be packed all the same
+        best = best_block(machine, shape, 1, best)
+    if not apart or (shape.query == 1 and group > 1):
+        best = best_block(machine, shape, group, best)
     return best

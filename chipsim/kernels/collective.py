@@ -15,11 +15,18 @@ a torus has an equal part of a chip's links. A message goes through them whole, 
 part for each: part r takes them in the order r, r + 1, ..., so all links are busy in a step. A
 switch may add what chips send it; then an all-reduce is one way up and one down.
 
+Where chips reach each other directly a block may name the library that runs there. NCCL goes
+around a ring of the chips and picks the fastest of three protocols (`PROTOCOLS`), each a start,
+a time per step and a share of the links' rate; an all-to-all goes from pair to pair
+(`PAIRWISE`), with the protocol for few bytes only while a share is small. Out of place, a
+chip's own share is copied too.
+
 Scale-out is a network that never blocks: a chip is held by its own port. Sources: ring bound
 of Patarasuk & Yuan (2009); rings per dimension of Jain & Sabharwal, Optimal bucket algorithms
 for large MPI collectives on torus interconnects (ICS 2010); direct exchange over a full mesh
 and packet overhead as in LLMCompass (ISCA 2024); the two levels as in Horovod's hierarchical
-all-reduce (2018).
+all-reduce (2018); the protocols of NCCL as its authors and Hu et al., "Demystifying NCCL"
+(2025), describe them.
 """
 
 from __future__ import annotations
@@ -39,6 +46,49 @@ ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, SEND_RECV = 0, 1, 2, 3, 4
 DIRECT, AROUND, HIERARCHICAL, PER_DIMENSION, IN_NETWORK = 0, 1, 2, 3, 4
 ALGORITHMS = ("direct", "ring", "hierarchical", "ring per dimension", "in the switch")
 """Names of what `collective_seconds` chose, by number."""
+
+
+PROTOCOLS = np.array(
+    [
+        [0.0, 1.0, 0.034],  # LL: 8 bytes with a flag each, few channels
+        [0.09, 1.0, 0.48],  # LL128: 120 of 128 bytes are payload
+        [1.0, 1.5, 1.0],  # Simple: memory fences around large chunks
+    ]
+)
+"""NCCL's protocols around a ring: start over that of Simple (``link_start``), time of a step
+over ``link_hop``, share of the links' rate. Fitted once to A100, H100, H200 and B200 together
+(nccl-tests, NCCL 2.27): facts of the library, the same on every chip."""
+PAIRWISE = np.array([[0.0, 3.0, 0.07], [0.35, 4.5, 1.0]])
+"""As `PROTOCOLS`, of an exchange from pair to pair: LL and Simple, all pairs in one step."""
+PAIRWISE_LL = 16384.0
+"""Bytes of a share up to which pairs use LL (NCCL_P2P_LL_THRESHOLD)."""
+OWN_SHARE = 0.5
+"""Time of copying a chip's own share, over that of sending it: out of place."""
+
+
+@inline
+def around_seconds(machine: Record, steps: float, sent: float) -> float:
+    """A ring of NCCL by its fastest protocol; ``sent`` bytes on the wire."""
+    best = np.inf
+    for i in range(len(PROTOCOLS)):
+        start, hop, rate = PROTOCOLS[i, 0], PROTOCOLS[i, 1], PROTOCOLS[i, 2]
+        moved = sent / (rate * machine.link_bandwidth)
+        step = hop * machine.link_hop + machine.link_latency
+        best = min(best, start * machine.link_start + steps * step + moved)
+    return best
+
+
+@inline
+def pairwise_seconds(machine: Record, share: float, sent: float) -> float:
+    """An all-to-all of NCCL: LL while a share is small, or Simple."""
+    best = np.inf
+    for i in range(len(PAIRWISE)):
+        start, hop, rate = PAIRWISE[i, 0], PAIRWISE[i, 1], PAIRWISE[i, 2]
+        moved = sent / (rate * machine.link_bandwidth)
+        step = hop * machine.link_hop + machine.link_latency
+        if i == 1 or share <= PAIRWISE_LL:
+            best = min(best, start * machine.link_start + step + moved)
+    return best
 
 
 @inline
@@ -97,10 +147,13 @@ def all_reduce_seconds(
     transfer = rounds * share / machine.link_bandwidth
     if topology == RING:
         return rounds * machine.link_latency + transfer
+    up = np.inf
     if topology == REDUCING_SWITCH:  # both ways at once; two chips just exchange
         up = wire_bytes(machine, message) / machine.link_bandwidth
-        return 2.0 * machine.link_latency + min(transfer, up)
-    return 2.0 * machine.link_latency + transfer
+    if machine.nccl == 1.0:
+        around = around_seconds(machine, rounds, (rounds + OWN_SHARE) * share)
+        return min(around, machine.link_start + 2.0 * machine.link_latency + up)
+    return 2.0 * machine.link_latency + min(transfer, up)
 
 
 @inline
@@ -162,6 +215,11 @@ def near_seconds(
     if topology == TORUS:
         return torus_seconds(machine, share, sides)
     steps, shares = 1.0, chips - 1.0
+    if machine.nccl == 1.0 and topology != RING:
+        sent = (shares + OWN_SHARE) * wire_bytes(machine, share)
+        if to_all:
+            return pairwise_seconds(machine, share, sent)
+        return around_seconds(machine, shares, sent)
     if topology == RING:
         steps = chips - 1.0
         if to_all:
@@ -249,6 +307,8 @@ def collective_seconds(
     chips = local * nodes
     if chips <= 1:
         return 0.0, DIRECT
+    if pattern == SEND_RECV and nodes == 1 and machine.nccl == 1.0:
+        return pairwise_seconds(machine, message, wire_bytes(machine, message)), DIRECT
     if pattern == SEND_RECV and nodes == 1:
         return near_seconds(machine, message, 2, FULLY_CONNECTED, True, sides), DIRECT
     if pattern == SEND_RECV:

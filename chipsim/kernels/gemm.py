@@ -13,9 +13,16 @@ with C the time of the busiest core, H the traffic that runs behind it and R the
 of split k. ``bw`` joins the memory's bandwidth with what the active cores can
 draw. T is the least over the whole space; nothing is sampled.
 
+    C = max(arrays, L2, feed, steps) + stores
+
+A core works through whole waves of tiles. Its arrays compute, what L2 and its own port
+give it must arrive, and each step along k has a latency that no tile is too small for;
+then it stores. Factors that a source does not name leave all but arrays and L2 at 0.
+
 Sources: output-stationary array time from Samajdar et al., SCALE-Sim (ISPASS 2020);
 the L1/L2 hierarchy from Zhang et al., LLMCompass (ISCA 2024); raster and residency are
-standard tile scheduling (CUTLASS threadblock swizzle).
+standard tile scheduling (CUTLASS threadblock swizzle). Feed, steps and stores are what
+measured GPUs need beside these (docs/validation.md).
 """
 
 from __future__ import annotations
@@ -28,10 +35,15 @@ import numpy as np
 from chipsim.kernels.jit import inline, kernel
 
 if TYPE_CHECKING:
+    from chipsim.kernels.grouped import GroupedShape
     from chipsim.kernels.machine import Record
 
 ACCUMULATOR_BYTES = 4.0
 """Partial sums are in fp32, unless a shape says otherwise."""
+STEP_BYTES = 128.0
+"""Bytes of a row of A in one step along k: a line of SRAM and of L2."""
+SCALED_SUMS = 128
+"""Length of k after which sums are scaled where elements come in scaled blocks."""
 NONE, A_PANEL, B_PANEL, A_ALL, B_ALL = 0, 1, 2, 3, 4
 RESIDENT = ("none", "A panel", "B panel", "A and B panel", "B and A panel")
 """Names of what stays in L2, by its number in a mapping."""
@@ -50,6 +62,9 @@ class Shape(NamedTuple):
     macs: float  # multiply-accumulates of a cell per cycle; no arrays: part of the 16-bit rate
     weights: bool  # B is a weight: it can be fetched ahead
     sum_bytes: float = ACCUMULATOR_BYTES  # of a partial sum
+    blocks: bool = False  # tiles of 64 and 128 only, k whole
+    step_scale: float = 1.0  # latencies of a core per step along k
+    sum_flops: float = 0.0  # vector FLOP per sum and `SCALED_SUMS` of k
 
 
 class Mapping(NamedTuple):
@@ -75,7 +90,10 @@ class Tile(NamedTuple):
     buffers: int
     tiles_m: int
     tiles_n: int
-    arithmetic: float  # busiest core, seconds
+    arithmetic: float  # busiest core, seconds, as the next three
+    fed: float  # operands through its port
+    steps: float  # latency of its steps along k
+    stored: float  # results through its port
     l2: float  # operands from L2 without multicast, seconds
     active: float  # cores with work
 
@@ -84,9 +102,10 @@ class Cost(NamedTuple):
     """Seconds and bytes of one mapping; ``latency`` leaves launch out."""
 
     latency: float
-    core: float  # busiest core: the larger of arithmetic and L2 feed
+    core: float  # busiest core: the largest of the next three, and stores
     arithmetic: float
-    l2: float
+    l2: float  # operands from L2: over all cores, or through the port of one
+    steps: float
     memory: float  # all traffic at the joined bandwidth
     hidden: float  # part of ``memory`` that runs behind ``core``
     reduction: float
@@ -103,12 +122,29 @@ def ceil_div(a: int, b: int) -> int:
 
 @inline
 def joined_bandwidth(machine: Record, active: float) -> float:
-    """Root-sum-square of memory bandwidth and the draw of the active cores, bytes/s."""
+    """Memory bandwidth and the draw of the active cores, bytes/s.
+
+    Seconds per byte join by their root of squares, or with the exponent ``join``.
+    """
     draw = active * machine.core_draw
     if math.isinf(draw):
         return machine.memory_bandwidth
     ratio = machine.memory_bandwidth / draw
-    return machine.memory_bandwidth / math.sqrt(1.0 + ratio * ratio)
+    if math.isinf(machine.join):
+        return machine.memory_bandwidth / math.sqrt(1.0 + ratio * ratio)
+    return machine.memory_bandwidth / (1.0 + ratio**machine.join) ** (1.0 / machine.join)
+
+
+@inline
+def covered(machine: Record, core: float, traffic: float) -> float:
+    """Seconds of ``traffic`` that run behind ``core``: what the two take apart less what they
+    take together, (core^p + traffic^p)^(1/p); for the join p = inf their minimum.
+    """
+    longer, shorter = max(core, traffic), min(core, traffic)
+    if math.isinf(machine.join) or shorter == 0.0:
+        return shorter
+    norm = (1.0 + (shorter / longer) ** machine.join) ** (1.0 / machine.join)
+    return max(0.0, shorter - longer * (norm - 1.0))
 
 
 @inline
@@ -118,19 +154,22 @@ def hidden_seconds(
     """Traffic that runs behind compute: weights first, then activations, then stores.
 
     Each takes what is left of the core's time, and its overlap factor says which share of
-    that is really hidden. With all factors 1 the whole is ``min(core, traffic)``.
+    that is really hidden. With all factors 1 and no join the whole is
+    ``min(core, traffic)``.
     """
-    behind = min(core, weights)
+    behind = covered(machine, core, weights)
     hidden = machine.overlap_weights * behind
     core -= behind
-    behind = min(core, activations)
+    behind = covered(machine, core, activations)
     hidden += machine.overlap_activations * behind
     core -= behind
-    return hidden + machine.overlap_stores * min(core, stores)
+    return hidden + machine.overlap_stores * covered(machine, core, stores)
 
 
 @inline
-def k_slice(machine: Record, shape: Shape, tm: int, tn: int, buffers: int) -> int:
+def k_slice(
+    machine: Record, shape: Shape | GroupedShape, tm: int, tn: int, buffers: int
+) -> int:
     """Largest ``tk`` whose slices fit the SRAM beside the accumulators; 0: none does."""
     free = machine.sram - shape.sum_bytes * tm * tn
     return int(free // (buffers * (tm * shape.a_bytes + tn * shape.b_bytes)))
@@ -154,24 +193,45 @@ def array_passes(machine: Record, tm: int, tn: int) -> int:
 
 @inline
 def tile_seconds(
-    machine: Record, shape: Shape, tm: int, tn: int, passes: int, tk: int, k: int
+    machine: Record,
+    shape: Shape | GroupedShape,
+    tm: int,
+    tn: int,
+    passes: int,
+    tk: int,
+    k: int,
+    tall: float,
+    wide: float,
 ) -> float:
     """Arithmetic of one tile over ``k``: array passes, and fill and drain per slice.
 
-    Vector units pad no rows or columns that the product does not have.
+    Vector units pad no rows or columns that the product does not have; a tile has ``tall``
+    and ``wide`` of them. Sums that are scaled on the way stop the arrays while the vector
+    units work.
     """
+    scaling = 0.0
+    if shape.sum_flops > 0.0:
+        scaling = shape.sum_flops * tm * tn * ceil_div(k, SCALED_SUMS)
+        scaling *= machine.cores / machine.vector_flops
     if machine.rows == 0.0:
-        return (
-            2.0
-            * min(tm, shape.m)
-            * min(tn, shape.n)
-            * k
-            * machine.cores
-            / (machine.half_flops * shape.macs * machine.tensor_share)
-        )
+        flops = 2.0 * tall * wide * k
+        rate = machine.half_flops * shape.macs * machine.tensor_share
+        return flops * machine.cores / rate + scaling
     stream = passes * k / shape.macs
     ramp = ceil_div(k, tk) * (machine.rows + machine.columns - 2.0)
-    return (stream + ramp) / (machine.tensor_clock * machine.tensor_share)
+    return (stream + ramp) / (machine.tensor_clock * machine.tensor_share) + scaling
+
+
+@inline
+def busiest(
+    machine: Record, arithmetic: float, fed: float, steps: float, stored: float
+) -> float:
+    """Seconds of the busiest core at the clock that so long a load leaves it."""
+    core = max(arithmetic, fed, steps) + stored
+    if machine.loaded_clock == 1.0:
+        return core
+    load = core / machine.loaded_after
+    return core * (1.0 + load) / (1.0 + machine.loaded_clock * load)
 
 
 @inline
@@ -194,6 +254,55 @@ def resident_fits(
 
 
 @inline
+def alone(machine: Record, tile: Tile) -> float:
+    """The busiest core's seconds if nothing else took time: no mapping of a tile beats it."""
+    return busiest(machine, tile.arithmetic, tile.fed, tile.steps, tile.stored)
+
+
+@inline
+def tile_of(
+    machine: Record,
+    shape: Shape | GroupedShape,
+    tm: int,
+    tn: int,
+    tk: int,
+    split: int,
+    buffers: int,
+    passes: int,
+    grid: tuple[int, int, float],
+    waves: float,
+    rows: int,
+    outputs: float,
+) -> Tile:
+    """What follows from a cut: ``grid`` tiles down, across and in all, in ``waves``.
+
+    ``rows`` are those of A at most; ``outputs`` elements of C. Where tiles are fewer than
+    cores, their columns are dealt to the idle ones, so every core with an output to compute
+    draws from memory: one more row can only add work.
+    """
+    depth = ceil_div(shape.k, split)
+    tall, wide = float(min(tm, rows)), float(min(tn, shape.n))
+    element = shape.sum_bytes if split > 1 else shape.c_bytes
+    panels = (tm * shape.a_bytes + tn * shape.b_bytes) * shape.k
+    lines = math.ceil(depth * shape.a_bytes / STEP_BYTES)
+    return Tile(
+        tm,
+        tn,
+        tk,
+        split,
+        buffers,
+        grid[0],
+        grid[1],
+        waves * tile_seconds(machine, shape, tm, tn, passes, tk, depth, tall, wide),
+        waves * (tall * shape.a_bytes + wide * shape.b_bytes) * depth / machine.core_feed,
+        waves * lines * (machine.step_latency * shape.step_scale),
+        waves * tall * wide * element / machine.core_store,
+        grid[2] * panels / machine.l2_bandwidth,
+        min(outputs * split, machine.cores),
+    )
+
+
+@inline
 def cut(
     machine: Record,
     shape: Shape,
@@ -204,28 +313,33 @@ def cut(
     buffers: int,
     passes: int,
 ) -> Tile:
-    """Cut a product into tiles: waves of them over the cores, and what each pulls from L2.
-
-    Where tiles are fewer than cores, their columns are dealt to the idle ones, so every core
-    with an output to compute draws from memory: one more row can only add work.
-    """
+    """Cut a product into tiles."""
     tiles_m, tiles_n = ceil_div(shape.m, tm), ceil_div(shape.n, tn)
     tiles = float(shape.batch) * tiles_m * tiles_n
-    waves = np.ceil(tiles * split / machine.cores)  # math.ceil would overflow an int
-    seconds = tile_seconds(machine, shape, tm, tn, passes, tk, ceil_div(shape.k, split))
-    panels = (tm * shape.a_bytes + tn * shape.b_bytes) * shape.k
-    return Tile(
+    return tile_of(
+        machine,
+        shape,
         tm,
         tn,
         tk,
         split,
         buffers,
-        tiles_m,
-        tiles_n,
-        waves * seconds,
-        tiles * panels / machine.l2_bandwidth,
-        min(float(shape.batch) * shape.m * shape.n * split, machine.cores),
+        passes,
+        (tiles_m, tiles_n, tiles),
+        np.ceil(tiles * split / machine.cores),  # math.ceil would overflow an int
+        shape.m,
+        float(shape.batch) * shape.m * shape.n,
     )
+
+
+@inline
+def warm_share(machine: Record, footprint: float) -> float:
+    """Part of the activations and results of a product that L2 holds: all of them where the
+    product fills half of it, none where it fills it.
+    """
+    if machine.warm == 0.0:
+        return 0.0
+    return min(1.0, max(0.0, 2.0 * (1.0 - footprint / machine.l2_capacity)))
 
 
 @inline
@@ -253,20 +367,26 @@ def joined(
     l2 = tile.l2
     if machine.multicast == 1.0:  # a panel leaves L2 once for all cores that share it
         l2 = (a_bytes + b_bytes) / machine.l2_bandwidth
-    core = max(tile.arithmetic, l2)
-    hidden = hidden_seconds(machine, core, weights, activations, stores)
+    l2 = max(l2, tile.fed)
     if tile.buffers == 1:  # one buffer: a core loads, then computes
-        core, hidden = tile.arithmetic + l2, 0.0
+        computed = max(tile.arithmetic, tile.steps)
+        core, hidden = busiest(machine, computed + l2, 0.0, 0.0, tile.stored), 0.0
+    else:
+        core = busiest(machine, tile.arithmetic, l2, tile.steps, tile.stored)
+        hidden = hidden_seconds(machine, core, weights, activations, stores)
     reduction = 0.0
+    if tile.split > 1:
+        reduction = machine.sync
     if tile.split > 1 and machine.merged_split == 0.0:
         partial = 2.0 * tile.split * outputs * sum_bytes
-        rate = machine.l2_bandwidth
-        reduction = partial / (bandwidth if math.isinf(rate) else rate)
+        rate = min(machine.l2_bandwidth, tile.active * machine.core_feed)
+        reduction += partial / (bandwidth if math.isinf(rate) else rate)
     return Cost(
         memory + core - hidden + reduction,
         core,
         tile.arithmetic,
         l2,
+        tile.steps,
         memory,
         hidden,
         reduction,
@@ -280,12 +400,16 @@ def joined(
 def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: int, b_reads: int) -> Cost:
     """Latency from tile and raster (the formula at the head of this file).
 
-    ``a_reads`` and ``b_reads`` say how often A and B cross the memory interface.
+    ``a_reads`` and ``b_reads`` say how often A and B cross the memory interface; a warm
+    activation is found in L2 the first time.
     """
     batch = float(shape.batch)
-    a_bytes = batch * shape.m * shape.k * shape.a_bytes * a_reads
-    b_bytes = batch * shape.k * shape.n * shape.b_bytes * b_reads
-    c_bytes = batch * shape.m * shape.n * shape.c_bytes
+    a_once = batch * shape.m * shape.k * shape.a_bytes
+    b_once = batch * shape.k * shape.n * shape.b_bytes
+    c_once = batch * shape.m * shape.n * shape.c_bytes
+    warm = warm_share(machine, a_once + b_once + c_once)
+    a_bytes, c_bytes = a_once * (a_reads - warm), c_once * (1.0 - warm)
+    b_bytes = b_once * (b_reads - (0.0 if shape.weights else warm))
     outputs = batch * shape.m * shape.n
     ahead, sums = shape.weights, shape.sum_bytes
     return joined(machine, tile, ahead, a_bytes, b_bytes, c_bytes, outputs, sums)

@@ -58,6 +58,9 @@ def gemm_product(
             macs[i],
             weights,
             ACCUMULATOR_BYTES,
+            False,
+            1.0,
+            0.0,
         )
         mapping, latency, _, _ = search(machines[i], shape)
         if math.isinf(latency):

@@ -19,6 +19,7 @@ from chipsim.kernels.gemm import (
     B_PANEL,
     NONE,
     Mapping,
+    alone,
     array_passes,
     assemble,
     ceil_div,
@@ -29,6 +30,7 @@ from chipsim.kernels.jit import inline, kernel
 
 if TYPE_CHECKING:
     from chipsim.kernels.gemm import Shape, Tile
+    from chipsim.kernels.grouped import GroupedShape
     from chipsim.kernels.machine import Record
 
 IntArray = npt.NDArray[np.int64]
@@ -37,10 +39,26 @@ TILES = np.array(
     [1024, 768, 512, 384, 320, 256, 224, 192, 160, 128, 96, 64, 48, 32, 16], dtype=np.int64
 )
 """Sides of a core's tile that are tried, largest first."""
+BLOCK_TILES = np.array([128, 64], dtype=np.int64)
+"""Sides of the tiles of block-wise kernels."""
 SQUARE_TILES = np.array([1024, 512, 256, 128, 64, 32, 16], dtype=np.int64)
 """Sides that a mapper restricted to square powers of two tries."""
 SPLITS = np.array([1, 2, 3, 4, 6, 8, 12, 16, 24, 32], dtype=np.int64)
 """Ways to split k over cores."""
+
+
+@inline
+def tile_sides(machine: Record, blocks: bool) -> IntArray:
+    """Sides of a tile that the mapper tries."""
+    if blocks:
+        return BLOCK_TILES
+    return TILES if machine.square_tiles == 0.0 else SQUARE_TILES
+
+
+@inline
+def most_split(shape: Shape | GroupedShape) -> int:
+    """Most parts that k is split into."""
+    return 1 if shape.blocks else shape.k
 
 
 @inline
@@ -135,7 +153,7 @@ def search(machine: Record, shape: Shape) -> tuple[Mapping, float, float, int]:
     The space is every tile side of `TILES`, split of `SPLITS`, one or two buffers, and
     every raster ``rm x rn`` up to the core count with every choice of what stays in L2.
     Given the rest, latency falls with ``tk``, and with ``rn`` at a given number of row
-    blocks, so only the largest of each is visited; a tile whose arithmetic alone, or whose
+    blocks, so only the largest of each is visited; a tile whose busiest core alone, or whose
     latency with everything read once, exceeds the best so far is passed over. All exact.
 
     Parameters
@@ -152,7 +170,7 @@ def search(machine: Record, shape: Shape) -> tuple[Mapping, float, float, int]:
     best = Mapping(0, 0, 0, 0, 0, 0, 0, 0)
     latency, covered, costed = np.inf, 0.0, 0
     cores = int(machine.cores)
-    sides = TILES if machine.square_tiles == 0.0 else SQUARE_TILES
+    sides = tile_sides(machine, shape.blocks)
     for i in range(len(sides)):
         for j in range(len(sides)):
             if not allowed(machine, sides, i, j, shape.m, shape.n):
@@ -164,12 +182,12 @@ def search(machine: Record, shape: Shape) -> tuple[Mapping, float, float, int]:
                 if fits < 1:
                     continue
                 for split in SPLITS:
-                    if split > shape.k:
+                    if split > most_split(shape):
                         break
                     tk = min(fits, ceil_div(shape.k, split))
                     tile = cut(machine, shape, tm, tn, tk, split, buffers, passes)
                     covered += 5.0 * min(cores, tile.tiles_m) * min(cores, tile.tiles_n)
-                    if tile.arithmetic >= latency:
+                    if alone(machine, tile) >= latency:
                         continue
                     costed += 1
                     if assemble(machine, shape, tile, 1, 1).latency >= latency:

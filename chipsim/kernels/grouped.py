@@ -13,8 +13,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from chipsim.kernels.gemm import ACCUMULATOR_BYTES, Cost, Tile, array_passes, ceil_div, joined
-from chipsim.kernels.gemm_search import SPLITS, SQUARE_TILES, TILES, allowed, panel_tiles
+from chipsim.kernels.gemm import (
+    ACCUMULATOR_BYTES,
+    Cost,
+    Tile,
+    array_passes,
+    ceil_div,
+    joined,
+    k_slice,
+    tile_of,
+    warm_share,
+)
+from chipsim.kernels.gemm_search import SPLITS, allowed, most_split, panel_tiles, tile_sides
 from chipsim.kernels.jit import inline, kernel
 
 if TYPE_CHECKING:
@@ -35,6 +45,9 @@ class GroupedShape(NamedTuple):
     c_bytes: float
     macs: float
     sum_bytes: float = ACCUMULATOR_BYTES  # of a partial sum
+    blocks: bool = False  # as in `chipsim.kernels.gemm.Shape`, and the next two
+    step_scale: float = 1.0
+    sum_flops: float = 0.0
 
 
 class GroupedMapping(NamedTuple):
@@ -70,34 +83,25 @@ def grouped_tile(
 ) -> Tile:
     """All experts cut into tiles: waves over the cores, and what the tiles pull from L2."""
     tiles_n = ceil_div(shape.n, tn)
-    tiles, outputs, most, tallest = 0.0, 0.0, 1, 0.0
+    tiles, outputs, most = 0.0, 0.0, 1
     for g in range(len(experts)):
         down = row_tiles(rows[g], tm)
         tiles += experts[g] * down * tiles_n
         outputs += experts[g] * rows[g] * shape.n
-        most, tallest = max(most, down), max(tallest, rows[g])
-    if machine.rows == 0.0:
-        per_tile = 2.0 * min(tm, tallest) * min(tn, shape.n)
-        per_tile *= ceil_div(shape.k, split) * machine.cores
-        per_tile /= machine.half_flops * shape.macs * machine.tensor_share
-    else:
-        depth = ceil_div(shape.k, split)
-        cycles = passes * depth / shape.macs
-        cycles += ceil_div(depth, tk) * (machine.rows + machine.columns - 2.0)
-        per_tile = cycles / (machine.tensor_clock * machine.tensor_share)
-    waves = np.ceil(tiles * split / machine.cores * (1.0 - ROUNDING))
-    panels = (tm * shape.a_bytes + tn * shape.b_bytes) * shape.k
-    return Tile(
+        most = max(most, down)
+    return tile_of(
+        machine,
+        shape,
         tm,
         tn,
         tk,
         split,
         buffers,
-        most,
-        tiles_n,
-        waves * per_tile,
-        tiles * panels / machine.l2_bandwidth,
-        min(outputs * split, machine.cores),
+        passes,
+        (most, tiles_n, tiles),
+        np.ceil(tiles * split / machine.cores * (1.0 - ROUNDING)),
+        int(np.ceil(rows.max())),
+        outputs,
     )
 
 
@@ -112,14 +116,16 @@ def grouped_cost(
     a_reads: int,
 ) -> Cost:
     """Cost where each expert's weights are read once per ``rm`` tiles of its rows."""
-    total, blocks = 0.0, 0.0
+    total, blocks, number = 0.0, 0.0, 0.0
     for g in range(len(experts)):
+        number += experts[g]
         total += experts[g] * rows[g]
         blocks += experts[g] * ceil_div(row_tiles(rows[g], tile.tm), rm)
-    a_bytes = total * shape.k * shape.a_bytes * a_reads
-    b_bytes = blocks * shape.k * shape.n * shape.b_bytes
-    c_bytes = total * shape.n * shape.c_bytes
-    outputs = total * shape.n
+    a_once, c_once = total * shape.k * shape.a_bytes, total * shape.n * shape.c_bytes
+    matrix = shape.k * shape.n * shape.b_bytes
+    warm = warm_share(machine, a_once + number * matrix + c_once)
+    a_bytes, c_bytes = a_once * (a_reads - warm), c_once * (1.0 - warm)
+    b_bytes, outputs = blocks * matrix, total * shape.n
     return joined(machine, tile, True, a_bytes, b_bytes, c_bytes, outputs, shape.sum_bytes)
 
 
@@ -161,7 +167,7 @@ def best_raster(
 ) -> tuple[int, int, Cost]:
     """The best raster of a tile: row tiles per read of weights, reads of rows, cost."""
     best_rm, best_reads = 0, 0
-    least = Cost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    least = Cost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
     choice = -ceil_div(tile.tiles_m, min(int(machine.cores), tile.tiles_m))
     while choice <= 4:
         rm, a_reads = rasters(machine, shape, tile, most_rows, choice)
@@ -195,10 +201,10 @@ def grouped_search(
         Infinite latency when not even the smallest tile fits the SRAM.
     """
     best = GroupedMapping(0, 0, 0, 0, 0, 0, 0)
-    least = Cost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    least = Cost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
     most_rows = rows.max()
     height = int(np.ceil(most_rows))
-    sides = TILES if machine.square_tiles == 0.0 else SQUARE_TILES
+    sides = tile_sides(machine, shape.blocks)
     for i in range(len(sides)):
         for j in range(len(sides)):
             if not allowed(machine, sides, i, j, height, shape.n):
@@ -206,12 +212,11 @@ def grouped_search(
             tm, tn = sides[i], sides[j]
             passes = array_passes(machine, tm, tn)
             for buffers in (2, 1):
-                free = machine.sram - shape.sum_bytes * tm * tn
-                fits = int(free // (buffers * (tm * shape.a_bytes + tn * shape.b_bytes)))
+                fits = k_slice(machine, shape, tm, tn, buffers)
                 if fits < 1:
                     continue
                 for split in SPLITS:
-                    if split > shape.k:
+                    if split > most_split(shape):
                         break
                     tk = min(fits, ceil_div(shape.k, split))
                     tile = grouped_tile(

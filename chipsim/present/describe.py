@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from chipsim import serving
+from chipsim.execution import GROUPS, UNITS
 from chipsim.importers.chip_yaml import kinds, quantity_text
 from chipsim.ops.layers import Compressed, Grouped, Latent, Linear, Scan, ShortConv
 from chipsim.ops.precision import Precision
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from chipsim.execution import Execution
     from chipsim.ops.layers import Mixer
     from chipsim.ops.model import ModelSpec
+    from chipsim.serving import ServingEngine
 
 SUFFIXES = {
     "bandwidth": "bytes_per_s",
@@ -185,10 +188,6 @@ def model_record(model: ModelSpec) -> dict[str, Any]:
     return {"kind": "model", **model.model_dump(mode="json"), "derived": model_derived(model)}
 
 
-EXECUTION_KINDS = {"core_draw": "bytes_per_cycle"}
-"""Fields of an execution block with a unit, beside the times of ``launch``."""
-
-
 def execution_lines(execution: Execution, notes: dict[str, str]) -> list[Line]:
     """Factors of an execution block with what each means."""
     return [
@@ -203,7 +202,7 @@ def _factor(path: str, value: Any) -> str:
     section = path.split(".", maxsplit=1)[0]
     if value is None:
         return "unlimited" if path == "core_draw" else "–"
-    if section == "launch":
+    if section in ("launch", "link"):
         return seconds(value)
     if section == "sustained":
         return percent(value)
@@ -213,6 +212,7 @@ def _factor(path: str, value: Any) -> str:
 def _meaning(path: str) -> str:
     return {
         "launch": "fixed time of one kernel",
+        "link": "what a communication library adds",
         "sustained": "share of the peak",
         "overlap": "0 serial … 1 behind compute",
         "core_draw": "what one core can draw from memory",
@@ -223,9 +223,47 @@ def _meaning(path: str) -> str:
 
 def execution_record(execution: Execution) -> dict[str, Any]:
     """An execution block in SI, units in the keys."""
-    launches = {f"launch.{name}": "time" for name in type(execution.launch).model_fields}
-    fields = _suffixed(execution.model_dump(), "", EXECUTION_KINDS | launches)
-    return {"kind": "execution", **fields}
+    fields = execution.model_dump()
+    return {"kind": "execution", **_suffixed(fields, "", _units(fields, UNITS, GROUPS))}
+
+
+def engine_record(engine: ServingEngine) -> dict[str, Any]:
+    """A serving engine in SI, units in the keys."""
+    fields = engine.model_dump()
+    return {"kind": "engine", **_suffixed(fields, "", _units(fields, serving.UNITS, {}))}
+
+
+def engine_lines(engine: ServingEngine, notes: dict[str, str]) -> list[Line]:
+    """Factors of a serving engine with what each means."""
+    fields = engine.model_dump(exclude={"name", "source", "fitted"})
+    units = _units(fields, serving.UNITS, {})
+    return [
+        Line(path, _chip_value(path, value, units), notes.get(path, "") or _adds(path))
+        for path, value in _leaves(fields, "")
+    ]
+
+
+def _adds(path: str) -> str:
+    return {
+        "kernel": "host time to issue one kernel",
+        "libraries": "part of what the chip's block sustains",
+        "prompts": "host time of a step with prompts",
+        "sequence": "host time of each sequence",
+        "exchange": "time of a collective over the block's",
+        "long_exchange": "the same again, from long_from on",
+    }.get(path.rsplit(".", maxsplit=1)[-1], "")
+
+
+def _units(
+    fields: dict[str, Any], names: dict[str, str], groups: dict[str, str]
+) -> dict[str, str]:
+    """Kinds of unit by the path of a field: its group's, or its own."""
+    found: dict[str, str] = {}
+    for path, _ in _leaves(fields, ""):
+        *parents, leaf = path.split(".")
+        kind = groups.get(parents[-1] if parents else "") or names.get(leaf)
+        found |= {path: kind} if kind else {}
+    return found
 
 
 PRICE_UNITS = {

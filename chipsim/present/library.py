@@ -18,6 +18,8 @@ from chipsim.present.describe import (
     Line,
     chip_lines,
     chip_record,
+    engine_lines,
+    engine_record,
     execution_lines,
     execution_record,
     half_precision_flops,
@@ -30,6 +32,7 @@ from chipsim.present.provenance import IDEAL, block_text
 from chipsim.present.quantities import binary, format_si
 from chipsim.present.tables import footer_line, heading, lines_table, table
 from chipsim.present.workload import workload_lines
+from chipsim.serving import ServingEngine
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -186,7 +189,7 @@ def prices_table(rows: list[dict[str, Any]]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A chip, model, block, price book or workload that was asked for by name."""
+    """A chip, model, block, engine, price book or workload that was asked for by name."""
 
     title: str
     source: str
@@ -216,7 +219,7 @@ def _kind_of(name: str) -> str:
         if name in names(kind):
             return kind
     known = [each for kind in READERS for each in names(kind)]
-    raise UnknownNameError("chip, model, block, price book or workload", name, known)
+    raise UnknownNameError("chip, model, block, engine, price book or workload", name, known)
 
 
 def _chip(name: str) -> Found:
@@ -262,6 +265,20 @@ def _execution(name: str) -> Found:
     )
 
 
+def _engine(name: str) -> Found:
+    engine, comments = ServingEngine.load(name), notes(locate("engines", name))
+    remarks = [comments[""]] if "" in comments else []
+    if engine.fitted is not None:
+        remarks.append(f"fitted to {engine.fitted.to}; again: {engine.fitted.command}")
+    return Found(
+        _title(engine.name, ""),
+        engine.source,
+        engine_lines(engine, comments),
+        remarks,
+        engine_record(engine),
+    )
+
+
 def _prices(name: str) -> Found:
     book, path = PriceBook.load(name), locate("prices", name)
     comments = notes(path)
@@ -303,6 +320,7 @@ TELLING = {
     "cores": "chips",
     "layers": "models",
     "basis": "prices",
+    "machines": "engines",
     "lengths": "workloads",
     "sessions": "workloads",
     "trace": "workloads",
@@ -313,6 +331,7 @@ READERS: dict[str, Callable[[str], Found]] = {
     "chips": _chip,
     "models": _model,
     "executions": _execution,
+    "engines": _engine,
     "prices": _prices,
     "workloads": _workload,
     "scenarios": _scenario,

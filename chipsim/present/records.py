@@ -263,7 +263,7 @@ def compare_record(comparison: Comparison, about: str) -> dict[str, Any]:
 def validation_record(result: ValidationResult, suite: str) -> dict[str, Any]:
     """Errors by group as ``rows``, and what was skipped."""
     rows = [
-        {str(name): value for name, value in row.items()}
+        {str(name): None if value != value else value for name, value in row.items()}  # noqa: PLR0124 - NaN
         for row in result.frame().to_dict("records")
     ]
     skipped = [{"name": each.name, "why": each.why} for each in result.skipped]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -323,6 +324,55 @@ def validation_table(frame: pd.DataFrame) -> Table:
     for column in made.columns:
         column.no_wrap = True
     return made
+
+
+def silicon_tables(frame: pd.DataFrame) -> list[Text | Table]:
+    """Errors on measured operators, chip by chip: by regime, and those of plain models."""
+    parts: list[Text | Table] = []
+    for chip, rows in frame[frame["chip"] != "all"].groupby("chip", sort=False):
+        parts += [heading(f"{chip}: mean absolute error, %"), _silicon_table(rows)]
+    return parts
+
+
+def _silicon_table(frame: pd.DataFrame) -> Table:
+    """One chip's: MAPE, median, p90, bias; MAPE by regime; MAPE of plain models."""
+    keys = ["operator", "dtype"]
+    split = frame[frame["regime"] != "all"].set_index([*keys, "regime"])["mape"].to_dict()
+    whole = frame[(frame["regime"] == "all") & (frame["dtype"] != "all")]
+    beside = [name for name in BESIDE if name in frame.columns and name != "scaled_mape"]
+    regimes = [name for name in REGIMES if (frame["regime"] == name).any()]
+    head = ["operator", "n", "MAPE", "med.", "p90", "bias", *(REGIMES[r] for r in regimes)]
+    head += [BESIDE[name] for name in beside]
+    body = []
+    for row in whole.sort_values(keys, kind="stable").to_dict("records"):
+        name = (str(row["operator"]), str(row["dtype"]))
+        by_regime = [split.get((*name, regime)) for regime in regimes]
+        errors = [_error_cell(row[number], 1) for number in ("mape", "median_ape")]
+        errors += [_error_cell(row[number]) for number in ("p90_ape", "bias")]
+        errors += [_error_cell(error) for error in by_regime]
+        errors += [_error_cell(row[model]) for model in beside]
+        body.append([" ".join(name).replace("/", "/ "), str(row["n"]), *errors])
+    made = table(head, body)
+    for column in made.columns[1:]:
+        column.no_wrap = True
+    return made
+
+
+BESIDE = {
+    "roofline_mape": "roof", "scaled_mape": "0.8 bw", "four_factor_mape": "4-fact",
+    "chip_alone_mape": "chip alone",
+}  # fmt: skip
+"""Plain models in the head of a table."""
+REGIMES = {
+    "compute": "comp", "memory": "mem", "link": "link", "small": "small",
+    "device": "device", "host": "host",
+}  # fmt: skip
+"""Regimes in the order of a table, and their heads."""
+
+
+def _error_cell(error: float | None, decimals: int = 0) -> str:
+    """A fraction in %, nothing where there is none."""
+    return "" if error is None or math.isnan(error) else f"{100 * error:.{decimals}f}"
 
 
 def differences_table(frame: pd.DataFrame) -> Table:

@@ -72,7 +72,7 @@ CUTS = "cuts --chip spad-h100 --model bloom-176b --tp 8 --phase prefill --prompt
         ("validate --data nowhere", "nowhere: no such folder"),
         ("import llmcompass nowhere.json", "nowhere.json: no such file"),
         ("calibrate nothing", "nothing"),
-        ("show nothing", "unknown chip, model, block, price book or workload"),
+        ("show nothing", "unknown chip, model, block, engine, price book or workload"),
     ],
 )
 def test_one_line_says_what_is_wrong(chipsim: Command, command: str, told: str) -> None:
@@ -126,8 +126,8 @@ def test_the_module_is_the_command() -> None:
     ran = spawned("show", "spad-h10")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.startswith(
-        "chipsim: error: unknown chip, model, block, price book or workload 'spad-h10'; "
-        "did you mean spad-h100"
+        "chipsim: error: unknown chip, model, block, engine, price book or workload "
+        "'spad-h10'; did you mean spad-h100"
     )
     assert spawned("--version").stdout.startswith("chipsim ")
 

@@ -23,11 +23,19 @@ WIDE = 256
 def latency(m: Any, s: AttentionShape) -> float:
     """Least seconds of dense attention; infinite when no tile fits."""
     blocks = [KEY_BLOCK] if s.head_dim + s.value_dim <= WIDE else [64, 32, 16]
+    packings = {s.q_heads // s.kv_heads}
+    if not m.packed_prompts:
+        packings = packings | {1} if s.query == 1 else {1}
     return min(
-        _mapped(m, s, int(rows), int(split), keys)
-        for keys in blocks
-        for rows in ROWS
-        for split in KEY_SPLITS
+        (
+            _mapped(m, s, group, int(rows), int(split), keys)
+            for group in packings
+            for rows in ROWS
+            for split in KEY_SPLITS
+            for keys in ([max(16, m.tile_scores // rows)] if m.tile_scores else blocks)
+            if m.least_rows <= rows <= m.most_rows
+        ),
+        default=math.inf,
     )
 
 
@@ -47,34 +55,60 @@ def _seen(s: AttentionShape, queries: set[int]) -> int:
     return len(seen)
 
 
-def _mapped(m: Any, s: AttentionShape, rows: int, split: int, keys: int) -> float:
-    width = s.head_dim + s.value_dim
-    room = rows * (s.head_dim * s.q_bytes + s.value_dim * s.sum_bytes)
-    if room + 2 * keys * width * s.kv_bytes > m.sram:  # one block is used, one is fetched
+def _mapped(m: Any, s: AttentionShape, group: int, rows: int, split: int, keys: int) -> float:
+    row = (s.head_dim + s.value_dim) * s.kv_bytes
+    query, result = s.head_dim * s.q_bytes, s.value_dim * s.q_bytes
+    if m.tile_scores:
+        room = rows * query + 16 * row
+    else:  # sums beside the queries; one block is used, one is fetched
+        room = rows * (query + s.value_dim * s.sum_bytes) + 2 * keys * row
+    if room > m.sram:
         return math.inf
-    group = s.q_heads // s.kv_heads
     packed = [row // group for row in range(s.query * group)]
     backwards = packed[::-1]  # tiles are cut from the last row on: the first row's is ragged
     tiles = [set(backwards[i : i + rows]) for i in range(0, len(packed), rows)]
+    if split > 1 and not m.prompt_split and s.query > 1 and len(tiles) > 1:
+        return math.inf
     blocks = [math.ceil(_seen(s, tile) / keys) for tile in tiles]
-    heads = s.batch * s.kv_heads
+    heads, held = s.batch * s.q_heads // group, min(rows, len(packed))
+    places = m.cores
+    if s.query == 1:
+        places *= max(1, min(m.resident_tiles, m.sram // (rows * query + keys * row)))
+    arithmetic = _block(m, s, rows, held, keys)
+    fetch = m.chunk_keys * row / m.tile_draw
+    start = m.tile_latency + held * query / m.core_feed + held * result / m.core_store
     pieces = heads * split
-    longest = math.ceil(max(blocks) / split)
+    # Of tiles that read the same keys one draws them, the others find them in L2.
+    seen = _seen(s, set(range(s.query)))
+    drawing = s.batch * s.kv_heads * math.ceil(seen / m.chunk_keys) * fetch
+    own = min(seen, s.window + math.ceil(rows / group) - 1) if s.window else s.context
+    chunks = math.ceil(own / m.chunk_keys)
+    first = 0.0
+    if heads == s.batch * s.kv_heads:
+        first = max(1, math.ceil(_seen(s, tiles[0]) / m.chunk_keys) // split) * fetch
     # Some core has so many pieces of the first tiles, each at least as long as the shortest.
     waves = max(
-        math.ceil(pieces * count / m.cores) * max(1, min(blocks[:count]) // split)
+        math.ceil(pieces * count / places)
+        * (start + max(
+            max(1, min(blocks[:count]) // split) * arithmetic, first if count == 1 else 0
+        ))
         for count in range(1, len(blocks) + 1)
-        if count == 1 or pieces / m.cores * (count - 1) < 64
-    )
-    makespan = max(longest, heads * sum(blocks) / m.cores, waves)
-    core = makespan * _block(m, s, rows, min(rows, len(packed)), keys)
-    row = width * s.kv_bytes
-    fetched = heads * _seen(s, set(range(s.query))) * row
+        if count == 1 or pieces / places * (count - 1) < 64
+    )  # fmt: skip
+    core = _slowed(m, max(
+        start + math.ceil(max(blocks) / split) * arithmetic,
+        start + math.ceil(chunks / split) * fetch,
+        (pieces * len(tiles) * start + heads * sum(blocks) * arithmetic) / places,
+        (pieces * len(tiles) * start + drawing) / places,
+        heads * sum(blocks) * arithmetic / m.cores,
+        waves,
+    ))  # fmt: skip
+    fetched = s.batch * s.kv_heads * seen * row
+    if m.warm:
+        fetched *= 1 - min(1, max(0, 2 - 2 * fetched / m.l2_capacity))
     # A core draws what its tile needs: the keys of its part, its own queries and results.
-    own = min(_seen(s, set(range(s.query))), s.window + math.ceil(rows / group) - 1)
-    drawn = (own if s.window else s.context) / split * row
-    tokens, held = s.batch * s.q_heads * s.query, min(rows, len(packed))
-    query, result = s.head_dim * s.q_bytes, s.value_dim * s.q_bytes
+    drawn = own / split * row
+    tokens = s.batch * s.q_heads * s.query
     moved = [
         (_moved(m, fetched, drawn), m.overlap_weights),
         (_moved(m, tokens * query, held * query), m.overlap_activations),
@@ -82,15 +116,17 @@ def _mapped(m: Any, s: AttentionShape, rows: int, split: int, keys: int) -> floa
     ]
     total, left = core, core
     for seconds, share in moved:
-        behind = min(left, seconds)
+        behind = left + seconds - _norm(left, seconds, m.join)
         left -= behind
         total += seconds - share * behind
     if split > 1:  # each result with its maximum and its sum, written and read
         partial = 2 * (s.value_dim + 2) * s.sum_bytes
-        if math.isinf(m.l2_bandwidth):
+        rate = min(m.l2_bandwidth, min(tokens, m.cores) * m.core_feed)
+        total += m.sync + m.merge_launch
+        if math.isinf(rate):
             total += _moved(m, split * tokens * partial, held * partial)
         else:
-            total += split * tokens * partial / m.l2_bandwidth
+            total += split * tokens * partial / rate
     return float(total)
 
 
@@ -98,6 +134,19 @@ def _moved(m: Any, size: float, of_a_core: float) -> float:
     """Bytes over the memory's bandwidth and over what the busiest core can draw, joined."""
     busiest = max(of_a_core, size / m.cores)
     return math.hypot(size / m.memory_bandwidth, busiest / m.core_draw)
+
+
+def _norm(a: float, b: float, p: float) -> float:
+    """(a^p + b^p)^(1/p), which is the larger of the two in the limit."""
+    larger = max(a, b)
+    if math.isinf(p) or larger == 0:
+        return larger
+    return larger * ((a / larger) ** p + (b / larger) ** p) ** (1 / p)
+
+
+def _slowed(m: Any, core: float) -> float:
+    """Half of the way to the loaded clock at ``loaded_after``, where clock is 1 / (1 + x)."""
+    return core * (m.loaded_after + core) / (m.loaded_after + m.loaded_clock * core)
 
 
 def _block(m: Any, s: AttentionShape, rows: int, held: int, keys: int) -> float:

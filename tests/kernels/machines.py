@@ -26,9 +26,30 @@ PLAIN: dict[str, float] = {
     "l2_bandwidth": 2e12,
     "memory_bandwidth": 3e11,
     "core_draw": math.inf,
+    "core_feed": math.inf,
+    "core_store": math.inf,
+    "step_latency": 0.0,
+    "sync": 0.0,
+    "tile_draw": math.inf,
+    "tile_latency": 0.0,
+    "merge_launch": 0.0,
+    "least_rows": 16,
+    "most_rows": 256,
+    "tile_scores": 0.0,
+    "chunk_keys": 1.0,
+    "resident_tiles": 1.0,
+    "prompt_split": 1.0,
+    "latent_split": 1.0,
+    "packed_prompts": 1.0,
+    "join": math.inf,
     "tensor_share": 1.0,
+    "loaded_clock": 1.0,
+    "loaded_after": 1e-2,
     "link_bandwidth": 1e11,
     "link_latency": 1e-6,
+    "nccl": 0.0,
+    "link_hop": 0.0,
+    "link_start": 0.0,
     "link_header": 16,
     "link_payload": 256,
     "out_bandwidth": 1e10,
@@ -43,6 +64,7 @@ PLAIN: dict[str, float] = {
     "multicast": 0.0,
     "merged_split": 0.0,
     "exp_flops": 4.0,
+    "warm": 0.0,
 }
 """A small machine with neutral factors."""
 
@@ -50,6 +72,19 @@ PLAIN: dict[str, float] = {
 def plain(**fields: float) -> SimpleNamespace:
     """`PLAIN` with some fields replaced, readable by name in Python."""
     return SimpleNamespace(**(PLAIN | fields))
+
+
+MEASURED: dict[str, float] = {
+    "core_feed": 4e10,
+    "core_store": 1.2e10,
+    "step_latency": 3e-9,
+    "sync": 2e-8,
+    "join": 4.0,
+    "loaded_clock": 0.8,
+    "loaded_after": 1e-6,
+    "warm": 1.0,
+}
+"""Every factor of measured silicon, each large enough to matter for small products."""
 
 
 def machine(**fields: float) -> Any:
@@ -76,7 +111,25 @@ machines = st.fixed_dictionaries(
         "l2_bandwidth": st.one_of(st.just(math.inf), st.floats(1e12, 2e13)),
         "memory_bandwidth": st.floats(1e10, 1e13),
         "core_draw": st.one_of(st.just(math.inf), st.floats(1e9, 1e12)),
+        "core_feed": st.one_of(st.just(math.inf), st.floats(1e9, 1e12)),
+        "core_store": st.one_of(st.just(math.inf), st.floats(1e8, 1e11)),
+        "step_latency": st.sampled_from([0.0, 0.0, 1e-8, 3e-7]),
+        "sync": st.sampled_from([0.0, 0.0, 3e-6]),
+        "tile_draw": st.one_of(st.just(math.inf), st.floats(1e9, 1e12)),
+        "tile_latency": st.sampled_from([0.0, 0.0, 1e-7, 3e-6]),
+        "merge_launch": st.sampled_from([0.0, 3e-6]),
+        "least_rows": st.sampled_from([16, 16, 64]),
+        "most_rows": st.sampled_from([64, 128, 256, 256]),
+        "tile_scores": st.sampled_from([0.0, 0.0, 1000.0, 8192.0]),
+        "chunk_keys": st.sampled_from([1.0, 50.0, 128.0]),
+        "resident_tiles": st.sampled_from([1.0, 1.0, 2.0, 8.0]),
+        "prompt_split": flags,
+        "latent_split": flags,
+        "packed_prompts": flags,
+        "join": st.sampled_from([math.inf, math.inf, 1.0, 1.5, 4.0]),
         "tensor_share": st.floats(0.3, 1.0),
+        "loaded_clock": st.sampled_from([1.0, 1.0, 0.7]),
+        "loaded_after": st.sampled_from([1e-6, 1e-3, 1e-2]),
         "overlap_weights": shares,
         "overlap_activations": shares,
         "overlap_stores": shares,
@@ -84,6 +137,7 @@ machines = st.fixed_dictionaries(
         "square_tiles": flags,
         "multicast": flags,
         "merged_split": flags,
+        "warm": flags,
     }
 )
 """Fields of a random machine."""
@@ -104,5 +158,8 @@ shapes = st.builds(
     macs=st.sampled_from([0.5, 1.0, 2.0]),
     weights=st.booleans(),
     sum_bytes=st.sampled_from([2.0, 4.0]),
+    blocks=st.sampled_from([False, False, False, True]),
+    step_scale=st.sampled_from([1.0, 1.0, 2.0]),
+    sum_flops=st.sampled_from([0.0, 0.0, 2.0]),
 )
 """Products, small, skewed, prime and large."""

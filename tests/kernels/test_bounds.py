@@ -29,8 +29,15 @@ GROW = (
     "overlap_weights",
     "overlap_activations",
     "overlap_stores",
+    "core_feed",
+    "core_store",
+    "loaded_clock",
+    "loaded_after",
+    "warm",
 )
 """Fields of which more never makes a product slower."""
+SHRINK = ("step_latency", "sync")
+"""Fields of which less never does."""
 
 attention_shapes = st.builds(
     lambda batch, kv, group, dim, query, before, causal, window: AttentionShape(
@@ -42,13 +49,20 @@ attention_shapes = st.builds(
 )  # fmt: skip
 
 
+SHARES = ("tensor_share", "l2_share", "loaded_clock")
+
+
 def grown(fields: dict[str, float], name: str, factor: float) -> dict[str, float]:
     """A machine with more of one thing; the vector units grow with the cores and clock."""
     more = fields | {name: fields[name] * factor}
     if name == "cores":
         more[name] = float(math.ceil(more[name]))
-    if name.startswith("overlap") or name in ("tensor_share", "l2_share"):
+    if name.startswith("overlap") or name in SHARES:
         more[name] = min(1.0, fields[name] + 0.3)
+    if name == "warm":
+        more[name] = 1.0
+    if name == "tensor_clock":  # what a core moves in a cycle stays
+        more |= {port: fields[port] * factor for port in ("core_feed", "core_store")}
     if name in ("cores", "tensor_clock"):
         ratio = more[name] / fields[name]
         more |= {"vector_flops": 1e12 * ratio, "half_flops": 2e12 * ratio}
@@ -67,11 +81,12 @@ def test_no_product_beats_its_roofline(fields: dict[str, float], shape: Shape) -
     work = 2.0 * shape.batch * shape.m * shape.n * shape.k
     cells = known.cores * known.lanes * known.rows * known.columns
     peak = shape.macs * (2.0 * cells * known.tensor_clock if known.rows else known.half_flops)
-    moved = shape.batch * (
-        shape.m * shape.k * shape.a_bytes
-        + shape.k * shape.n * shape.b_bytes
-        + shape.m * shape.n * shape.c_bytes
-    )
+    a = shape.batch * shape.m * shape.k * shape.a_bytes
+    b = shape.batch * shape.k * shape.n * shape.b_bytes
+    moved = a + b + shape.batch * shape.m * shape.n * shape.c_bytes
+    if known.warm:
+        cold = min(1.0, max(0.0, 2.0 * moved / known.l2_capacity - 1.0))
+        moved = cold * moved + (1.0 - cold) * (b if shape.weights else 0.0)
     assert latency >= work / peak * (1 - 1e-12)
     assert latency >= moved / known.memory_bandwidth * (1 - 1e-12)
     assert cost.traffic >= moved * (1 - 1e-12)
@@ -80,10 +95,12 @@ def test_no_product_beats_its_roofline(fields: dict[str, float], shape: Shape) -
 
 
 @settings(max_examples=400)
-@given(machines, shapes, st.sampled_from(GROW), st.floats(1.0, 3.0))
+@given(machines, shapes, st.sampled_from(GROW + SHRINK), st.floats(1.0, 3.0))
 def test_more_of_anything_is_never_slower(
     fields: dict[str, float], shape: Shape, name: str, factor: float
 ) -> None:
+    if name in SHRINK:
+        factor = 1.0 / factor
     before = search(machine(**fields), shape)[1]
     after = search(machine(**grown(fields, name, factor)), shape)[1]
     assert after <= before * (1 + 1e-9)

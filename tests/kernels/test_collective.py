@@ -138,6 +138,57 @@ def test_one_chip_exchanges_nothing(pattern: int) -> None:
     assert seconds(machine(), pattern, 1e8, 1, 1) == 0.0
 
 
+NCCL = PURE | {"nccl": 1.0, "link_hop": 1e-6, "link_start": 1e-5}
+"""The library's factors: 1 us per step, 10 us before the protocol that moves much."""
+
+
+def test_ring_of_nccl_few_bytes() -> None:
+    """LL: seven steps of 1 us to gather over 8 chips, and twice that to reduce and gather."""
+    chip = machine(**NCCL)
+    assert seconds(chip, ALL_GATHER, 8.0, 8, 1) == pytest.approx(7e-6, rel=1e-3)
+    assert seconds(chip, REDUCE_SCATTER, 8.0, 8, 1) == pytest.approx(7e-6, rel=1e-3)
+    assert seconds(chip, ALL_REDUCE, 8.0, 8, 1) == pytest.approx(14e-6, rel=1e-3)
+    assert seconds(chip, ALL_TO_ALL, 8.0, 8, 1) == pytest.approx(3e-6, rel=1e-3)
+    assert seconds(chip, SEND_RECV, 8.0, 2, 1) == pytest.approx(3e-6, rel=1e-3)
+
+
+def test_ring_of_nccl_many_bytes() -> None:
+    """Simple: 1.5 us a step, 10 us before, and (7 + 1/2) / 8 of 1 GB at 400 GB/s."""
+    chip = machine(**NCCL)
+    moved = 7.5 / 8 * 1e9 / 4e11
+    assert seconds(chip, ALL_GATHER, 1e9, 8, 1) == pytest.approx(10e-6 + 10.5e-6 + moved)
+    assert seconds(chip, ALL_TO_ALL, 1e9, 8, 1) == pytest.approx(3.5e-6 + 4.5e-6 + moved)
+    moved = 14.5 / 8 * 1e9 / 4e11
+    assert seconds(chip, ALL_REDUCE, 1e9, 8, 1) == pytest.approx(10e-6 + 21e-6 + moved)
+    assert seconds(chip, SEND_RECV, 1e9, 2, 1) == pytest.approx(8e-6 + 1e9 / 4e11)
+
+
+def test_ring_of_nccl_in_between() -> None:
+    """LL128: 0.9 us before, 1 us a step, 0.48 of the links."""
+    expected = 0.9e-6 + 7e-6 + 7.5 / 8 * 1e6 / (0.48 * 4e11)
+    assert seconds(machine(**NCCL), ALL_GATHER, 1e6, 8, 1) == pytest.approx(expected)
+
+
+@given(st.sampled_from([*PATTERNS, SEND_RECV]), st.floats(1, 1e10), st.integers(2, 16),
+       st.floats(1, 10))  # fmt: skip
+def test_nccl_is_never_faster_with_more_bytes_or_slower_with_faster_links(
+    pattern: int, size: float, chips: int, factor: float
+) -> None:
+    before = seconds(machine(**NCCL), pattern, size, chips, 1)
+    assert seconds(machine(**NCCL), pattern, size * factor, chips, 1) >= before * (1 - 1e-12)
+    for name in ("link_bandwidth", "link_hop", "link_start"):
+        share = factor if name == "link_bandwidth" else 1 / factor
+        better = machine(**(NCCL | {name: NCCL[name] * share}))
+        assert seconds(better, pattern, size, chips, 1) <= before * (1 + 1e-12)
+
+
+@given(st.sampled_from(PATTERNS), st.floats(1, 1e10), st.integers(2, 16))
+def test_nccl_does_not_beat_the_ports(pattern: int, size: float, chips: int) -> None:
+    times = 2.0 if pattern == ALL_REDUCE else 1.0
+    found = seconds(machine(**NCCL), pattern, size, chips, 1)
+    assert found >= times * (chips - 1) / chips * size / PURE["link_bandwidth"]
+
+
 groups = st.tuples(st.integers(1, 16), st.integers(1, 16)).filter(lambda g: g != (1, 1))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from chipsim.kernels.gemm import RESIDENT, Shape, evaluate
-from chipsim.kernels.gemm_search import SPLITS, SQUARE_TILES, TILES, search
-from tests.kernels.machines import machine, plain
+from chipsim.kernels.gemm_search import BLOCK_TILES, SPLITS, SQUARE_TILES, TILES, search
+from tests.kernels.machines import MEASURED, machine, plain
 from tests.kernels.oracle import everything, latency
 
 TINY: list[tuple[dict[str, float], Shape]] = [
@@ -28,6 +28,17 @@ TINY: list[tuple[dict[str, float], Shape]] = [
     ({"cores": 4, "memory_bandwidth": 1e9}, Shape(96, 97, 6, 3, 4.0, 2.0, 2.0, 1.0, True)),
     ({"cores": 4, "lanes": 3.0, "rows": 5.0, "columns": 7.0},
      Shape(19, 23, 29, 1, 2.0, 2.0, 2.0, 1.0, True)),
+    ({"cores": 4} | MEASURED, Shape(37, 150, 70, 1, 2.0, 2.0, 2.0, 1.0, True)),
+    ({"cores": 5, "memory_bandwidth": 1e10} | MEASURED,
+     Shape(40, 50, 130, 2, 2.0, 2.0, 2.0, 1.0, False)),
+    ({"cores": 6, "overlap_stores": 0.3, "l2_capacity": 3e4} | MEASURED,
+     Shape(17, 90, 64, 1, 2.0, 2.0, 2.0, 1.0, True)),
+    ({"cores": 6, "sram": 3000.0, "core_draw": 2e10} | MEASURED,
+     Shape(33, 64, 40, 1, 2.0, 2.0, 2.0, 1.0, True)),
+    ({"cores": 3, "rows": 0.0} | MEASURED,
+     Shape(40, 70, 130, 1, 1.0, 1.0, 2.0, 1.0, True, 4.0, True, 2.0, 2.0)),
+    ({"cores": 4, "l2_bandwidth": math.inf} | MEASURED,
+     Shape(70, 200, 130, 1, 1.0, 1.0, 2.0, 1.0, True, 4.0, True, 1.0, 2.0)),
 ]  # fmt: skip
 
 
@@ -36,10 +47,12 @@ def test_search_is_the_least_of_everything(fields: dict[str, float], shape: Shap
     chip = plain(**fields)
     sides = [int(side) for side in TILES if side <= 2 * max(shape.m, shape.n, 16)]
     splits = [int(split) for split in SPLITS if split <= 4]
+    if shape.blocks:
+        sides, splits = [int(side) for side in BLOCK_TILES], [1]
     best = min(latency(chip, shape, p) for p in everything(chip, shape, sides, splits))
     _, found, covered, costed = search(machine(**fields), shape)
     more_splits = [int(split) for split in SPLITS if split > 4]
-    if more_splits and shape.k > 4:
+    if not shape.blocks and shape.k > 4:
         rest = everything(chip, shape, [16, 32, 48, 64], more_splits)
         best = min([best, *(latency(chip, shape, p) for p in rest)])
     assert found == pytest.approx(best, rel=1e-12)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from chipsim.kernels.attention import (
     AttentionShape,
+    Cut,
     attention_search,
     picked_blocks,
     rows_read,
-    wave_blocks,
+    wave_seconds,
     whole_blocks,
 )
 from chipsim.kernels.recurrence import RecurrenceShape, recurrence_search
@@ -104,9 +105,14 @@ def test_the_fullest_core_of_picked_rows_one_by_one(
     shape = latent(1, 8, query, before, top_k)
     read = [min(before + i + 1, top_k) for i in range(query)][::-1]
     blocks = [max(1, math.ceil(rows / keys) // split) for rows in read]
-    counts = range(1, query + 1)
-    expected = max(math.ceil(share * 3 * count) * min(blocks[:count]) for count in counts)
-    assert wave_blocks(shape, 16, keys, 3 * query, split, share) == expected
+    drawn = [2.0 * max(1, math.ceil(rows / 7) // split) for rows in read]
+    expected = max(
+        math.ceil(share * 3 * count) * (0.5 + max(min(blocks[:count]), drawn[count - 1]))
+        for count in range(1, query + 1)
+    )
+    cut = Cut(16, keys, 8, 1.0, 3 * query, 1.0, 2.0, 0.5, 1.0)  # 2 s for 7 keys
+    found = wave_seconds(machine(chunk_keys=7.0), shape, cut, split, share)
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_latent_row_is_read_once_for_keys_and_values() -> None:

@@ -133,7 +133,7 @@ def test_a_reference_is_compared_too() -> None:
 
 
 def test_ratios_of_validation_are_those_of_the_frame() -> None:
-    result = validate("silicon")
+    result = validate("silicon-eager")
     figure = validation_figure(result)
     points = result.points
     for trace in figure.data:

@@ -221,7 +221,7 @@ def test_every_file_of_the_public_tool_is_known_or_named() -> None:
     result = validate(data=SHARED / "llmcompass", execution="ideal")
     counts = result.points.groupby("suite").size().to_dict()
     assert counts["public"] == 238 + 46 + 46 + 42 + 64
-    assert counts["silicon"] == counts["silicon-llmcompass"] == 226 - 24
+    assert counts["silicon-eager"] == counts["silicon-eager-llmcompass"] == 226 - 24
     assert counts["public-layer"] == 7 * (57 + 16 + 114)
     assert {name.split(":")[0] for name, _ in result.skipped} == {
         "README.md",
@@ -234,8 +234,8 @@ def test_every_file_of_the_public_tool_is_known_or_named() -> None:
 
 @needs_shared
 def test_llmcompass_own_errors_are_those_it_reports() -> None:
-    frame = validate("silicon", SHARED / "llmcompass", "ideal").frame()
-    own = frame[(frame["suite"] == "silicon-llmcompass") & (frame["dtype"] == "all")]
+    frame = validate("silicon-eager", SHARED / "llmcompass", "ideal").frame()
+    own = frame[(frame["suite"] == "silicon-eager-llmcompass") & (frame["dtype"] == "all")]
     found = own.set_index(["chip", "operator"])["mape"].to_dict()
     # errors.csv of the same folder
     for chip, operator, percent in (

@@ -47,7 +47,8 @@ def test_groups_and_totals() -> None:
     assert groups.loc[("all", "matmul", "all", "all"), "bias"] == pytest.approx(-0.1 / 3)
     assert groups.loc[("b", "all", "all", "all"), "n"] == 1
     assert groups.loc[("all", "all", "all", "all"), "n"] == 3
-    assert len(frame) == 3 + 2 + 1 + 2 + 1
+    assert len(frame) == 3 + 2 + 2 + 1 + 2 + 1
+    assert groups.loc[("a", "matmul", "fp16", "all"), "n"] == 2
     assert groups.index.is_unique
 
 

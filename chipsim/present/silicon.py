@@ -1,0 +1,96 @@
+"""Measured operators against our estimates, both in seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+
+from chipsim.present.quantities import format_si, percent, seconds
+from chipsim.present.theme import LINES, MUTED, template
+from chipsim.present.validation import BANDS, DECADES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from chipsim.validation import ValidationResult
+
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
+
+
+def silicon_figure(result: ValidationResult) -> go.Figure:
+    """Estimate against measurement on two logarithmic axes, with bands of 10 and 25 %.
+
+    A colour is a chip and a symbol an operator; the hover text has the shape.
+    """
+    points = result.points
+    low, high = 0.8 * points["reference"].min(), 1.25 * points["reference"].max()
+    figure = go.Figure()
+    for width, shade in BANDS:
+        edges = [low * (1 + width), high * (1 + width), high * (1 - width), low * (1 - width)]
+        figure.add_scatter(
+            x=[low, high, high, low], y=edges, fill="toself", fillcolor=shade, mode="lines",
+            line_width=0, hoverinfo="skip", showlegend=False,
+        )  # fmt: skip
+    figure.add_scatter(
+        x=[low, high], y=[low, high], mode="lines", line={"color": MUTED, "width": 1},
+        hoverinfo="skip", showlegend=False,
+    )  # fmt: skip
+    chips = {name: i for i, name in enumerate(points["chip"].unique())}
+    operators = {name: i for i, name in enumerate(points["operator"].unique())}
+    for (chip, operator), rows in points.groupby(["chip", "operator"], sort=False):
+        colour = LINES[chips[chip] % len(LINES)]
+        symbol = SYMBOLS[operators[operator] % len(SYMBOLS)]
+        figure.add_trace(_trace(f"{chip} {operator}", rows, colour, symbol))
+    _axes(figure)
+    title = _headline(result)
+    subtitle = f"{len(points)} measurements · shaded: 10 % and 25 %"
+    figure.update_layout(
+        template=template(),
+        height=760,
+        hovermode="closest",
+        title={"text": title, "subtitle": {"text": subtitle}},
+        meta={"headline": title, "subtitle": subtitle},
+    )
+    return figure
+
+
+def _axes(figure: go.Figure) -> None:
+    ticks = {
+        "type": "log",
+        "tickvals": [10.0**decade for decade in DECADES],
+        "ticktext": [format_si(10.0**decade, "s", 1) for decade in DECADES],
+    }
+    figure.update_xaxes(title_text="Measured", **ticks)
+    figure.update_yaxes(title_text="Estimated", **ticks)
+
+
+def _trace(name: str, rows: pd.DataFrame, colour: str, symbol: str) -> go.Scatter:
+    return go.Scatter(
+        x=rows["reference"].tolist(),
+        y=rows["estimate"].tolist(),
+        mode="markers",
+        marker={"size": 5, "opacity": 0.6, "color": colour, "symbol": symbol},
+        name=f"{name} ({100 * rows['error'].abs().mean():.0f} %)",
+        customdata=[_hover(row) for row in rows.to_dict("records")],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def _hover(row: dict[Any, Any]) -> str:
+    return (
+        f"<b>{row['chip']} {row['operator']} {row['dtype']}</b><br>{row['shape']}<br>"
+        f"measured {seconds(row['reference'])}, estimate {seconds(row['estimate'])} "
+        f"({100 * row['error']:+.1f} %), {row['bound']}<br>{row['source']}"
+    )
+
+
+def _headline(result: ValidationResult) -> str:
+    """Pooled error, and that of the best plain model."""
+    frame = result.frame()
+    keys = ["chip", "operator", "dtype", "regime"]
+    whole = frame[(frame[keys] == "all").all(axis=1)].iloc[0]
+    head = f"Mean error {percent(whole['mape'])} over {whole['n']} measurements"
+    if "roofline_mape" in whole:
+        return f"{head}; a roofline is off by {percent(whole['roofline_mape'])}"
+    return f"{head}; the chip alone would be off by {percent(whole['chip_alone_mape'])}"

@@ -1,0 +1,1 @@
+"""Measured silicon: operators of a folder of measurements, judged and fitted to."""
