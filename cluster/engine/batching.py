@@ -30,7 +30,9 @@ from chipsim.cluster.engine.running import (
     interrupt_decode,
     join_decodes,
     new_blocks,
+    plan_chunk,
 )
+from chipsim.cluster.engine.splitwise import splitwise
 from chipsim.cluster.engine.touch import charge
 from chipsim.kernels.jit import hot_part, part
 
@@ -55,7 +57,7 @@ def form_step(S: State, i: int) -> int:
         return decode_first(S, i)
     if batching == CHUNKED:
         return chunked(S, i)
-    return IDLE
+    return splitwise(S, i)
 
 
 @hot_part
@@ -86,7 +88,7 @@ def chunked(S: State, i: int) -> int:
         if started >= 0:
             request = S.requests[started]
             rank.first = -1
-            _plan_chunk(S, k, started, min(left, request.length - request.done))
+            plan_chunk(S, k, started, min(left, request.length - request.done))
         if rank.preempted == 0:
             _admit_prompts(S, k, left, True)
         tokens += rank.tokens
@@ -124,6 +126,7 @@ def _clear(S: State, k: int) -> None:
     rank = S.ranks[k]
     rank.tokens, rank.squares, rank.earlier = 0, 0.0, 0.0
     rank.ending, rank.decodes, rank.preempted = 0, 0, 0
+    rank.iterations, rank.cut = 1, 0
 
 
 @part
@@ -150,7 +153,7 @@ def _admit_prompts(S: State, k: int, budget: int, chunks: bool) -> None:
         request.prefill_rank, request.prefill_instance = k, rank.instance
         request.prefill_start_s = S.sim[0].now_s
         tokens = request.length - request.done
-        _plan_chunk(S, k, r, min(left, tokens) if chunks else tokens)
+        plan_chunk(S, k, r, min(left, tokens) if chunks else tokens)
 
 
 @part
@@ -162,22 +165,6 @@ def _enter(S: State, k: int, r: int, blocks: int) -> None:
     take(S, k, blocks)
     S.requests[r].blocks = blocks
     admit(S, k, r)
-
-
-@part
-def _plan_chunk(S: State, k: int, r: int, tokens: int) -> None:
-    """Let the step compute so many tokens of a prompt."""
-    rank, request = S.ranks[k], S.requests[r]
-    request.chunk, request.chain = tokens, -1
-    rank.tokens += tokens
-    rank.squares += float(tokens) * tokens
-    rank.earlier += float(tokens) * request.done
-    rank.ending += request.done + tokens == request.length
-    if rank.first < 0:
-        rank.first = r
-    else:
-        S.requests[rank.last].chain = r
-    rank.last = r
 
 
 @part

@@ -37,9 +37,9 @@ RESERVE = {"final": RESERVE_FINAL, "prompt": RESERVE_PROMPT}
 RECOMPUTE, SWAP = 0, 1
 PREEMPTION = {"recompute": RECOMPUTE, "swap": SWAP}
 
-# Routing. The last two are Splitwise's.
+# Routing. The last one is Splitwise's; its token_jsq is least_tokens, chosen at arrival.
 (ROUND_ROBIN, RANDOM, LEAST_REQUESTS, LEAST_TOKENS, LEAST_KV, LONGEST_PREFIX,
- TOKEN_JSQ, MIXED_POOL) = range(8)  # fmt: skip
+ MIXED_POOL) = range(7)  # fmt: skip
 ROUTING = {
     "round_robin": ROUND_ROBIN,
     "random": RANDOM,
@@ -47,7 +47,6 @@ ROUTING = {
     "least_tokens": LEAST_TOKENS,
     "least_kv": LEAST_KV,
     "prefix": LONGEST_PREFIX,
-    "token_jsq": TOKEN_JSQ,
     "mixed_pool": MIXED_POOL,
 }
 
@@ -71,5 +70,5 @@ TIMER = {"fault": FAULT, "recovery": RECOVERY, "role": ROLE_SWITCH, "load_check"
 CLOCK, TO_PREFILL, TO_DECODE, ROOM = 0, 1, 2, 3
 
 # Why the loop came back.
-RUNNING, DONE, TIME_BOUND, EVENT_BOUND, LOG_FULL = 0, 1, 2, 3, 4
-STOPPED = ("running", "done", "max_time", "max_events", "log_full")
+RUNNING, DONE, TIME_BOUND, EVENT_BOUND, NO_ROOM = 0, 1, 2, 3, 4
+STOPPED = ("running", "done", "max_time", "max_events", "no_room")

@@ -68,7 +68,8 @@ def release(S: State, k: int, blocks: int) -> None:
     instance.used -= blocks
     rescore(S, rank.instance)
     touch(S, rank.instance)
-    S.sim[0].released = 1
+    if S.sim[0].handoffs >= 0:
+        S.sim[0].released = 1
     if instance.handoffs >= 0:
         call(S, rank.instance)
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 LOG = 1 << 20
 """Rows of a log that are kept before they are handed over."""
+LISTED, CROWD = 4096, 64
+"""Tasks of Splitwise's lists at first; arrivals of one instant that find room."""
 
 
 def lay_out(
@@ -64,6 +66,7 @@ def lay_out(
         touched=np.zeros(len(instances), np.int64),
         called=np.zeros(len(instances), np.int64),
         able=np.zeros((2, len(instances)), np.int64),
+        **_lists(len(ranks), len(records), pools),
         order=order,
         timers=timers,
         gaps=np.zeros(0),
@@ -129,7 +132,8 @@ def _ranks(pools: Records, instances: Records, steps: Steps) -> Records:
     ranks["instance"], ranks["pool"] = owner, instances["pool"][owner]
     ranks["capacity"] = pools["kv_blocks"][ranks["pool"]]
     ranks["limit"] = steps.limit[pools["table"][ranks["pool"]]]
-    for name in ("queue", "ready", "bottom", "top", "fresh", "first", "last"):
+    for name in ("queue", "ready", "bottom", "top", "fresh", "first", "last",
+                 "prompts", "last_prompt", "blocked", "last_blocked"):  # fmt: skip
         ranks[name] = -1
     return ranks
 
@@ -139,7 +143,8 @@ def _instances(pools: Records, instances: Records) -> Records:  # noqa: ARG001
     for name in ("pool", "role", "ranks"):
         records[name] = instances[name]
     records["first"] = np.cumsum(instances["ranks"]) - instances["ranks"]
-    records["up"], records["handoffs"] = 1, -1
+    records["up"], records["handoffs"], records["ended_s"] = 1, -1, np.nan
+    records["place"] = np.arange(len(instances))
     return records
 
 
@@ -152,12 +157,31 @@ def _sim(options: Options, pools: Records, instances: Records) -> Records:
                  "last_prefill", "last_decode"):  # fmt: skip
         sim[name] = -1
     tokens = pools["kv_blocks"] * pools["block"]
+    sim["places"] = len(instances)
     sim["smallest"] = tokens[instances["pool"]].min()
     sim["disaggregated"] = bool((instances["role"] != codes.MIXED).any()) or (
         not options.keep_mixed
     )
     sim["decode_final"] = bool((pools["reserve"] == codes.RESERVE_FINAL).all())
     return sim
+
+
+def _lists(ranks: int, requests: int, pools: Records) -> dict[str, Ints]:
+    """Splitwise's lists, if a pool batches by its rules."""
+    batch = int(pools["max_batch"].max())
+    pending = min(2 * requests, LISTED) + list_room(pools)
+    if not (pools["batching"] == codes.SPLITWISE).any():
+        ranks, batch, pending = 1, 1, list_room(pools)
+    return {
+        "pending": np.zeros((ranks, pending), np.int64),
+        "batch": np.zeros((ranks, batch), np.int64),
+        "chosen": np.zeros(batch, np.int64),
+    }
+
+
+def list_room(pools: Records) -> int:
+    """The most tasks that one instant can add to a machine's list, but for a crowd."""
+    return 2 * int(pools["max_batch"].max()) + CROWD
 
 
 def _batch(requests: Requests, pools: Records) -> int:

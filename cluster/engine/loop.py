@@ -15,7 +15,7 @@ from chipsim.cluster.engine.codes import (
     DONE,
     EVENT_BOUND,
     IDLE,
-    LOG_FULL,
+    NO_ROOM,
     TIME_BOUND,
 )
 from chipsim.cluster.engine.heaps import heap_pop
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 @kernel
-def advance(table: Ints, gap_room: int, step_room: int) -> int:
-    """Run until nothing is left, a bound is met, or a log has less than this room left.
+def advance(table: Ints, gap_room: int, step_room: int, list_room: int) -> int:
+    """Run until nothing is left, a bound is met, or a list has less than this room left.
 
     All that happens at one time happens before any batch forms, and again if it makes
     more happen at that time. Deterministic: ties go by index, or by order of cause.
@@ -48,7 +48,9 @@ def advance(table: Ints, gap_room: int, step_room: int) -> int:
         if sim.events >= sim.max_events:
             return EVENT_BOUND
         if sim.gaps + gap_room > S.gaps.shape[0] or sim.steps + step_room > S.log.shape[0]:
-            return LOG_FULL
+            return NO_ROOM
+        if sim.most_listed + list_room > S.pending.shape[1]:
+            return NO_ROOM
         sim.now_s = now
         while True:
             end_steps(S, now)

@@ -11,20 +11,24 @@ from chipsim.cluster.engine.codes import (
     BY_PREFILL,
     DECODE,
     FINISHED,
+    MIXED_POOL,
     NO_INSTANCE,
     OUTSIDE,
     PARENT_LOST,
     PRIORITY,
     QUEUE_FULL,
+    READY,
     REJECTED,
     SHORTEST_PROMPT,
+    SPLITWISE,
     TOO_LARGE,
     WAITING,
 )
-from chipsim.cluster.engine.kv import held, release
+from chipsim.cluster.engine.kv import blocks_needed, held, release
 from chipsim.cluster.engine.queues import queue_push
 from chipsim.cluster.engine.routing import NOWHERE, to_decode, to_prefill
 from chipsim.cluster.engine.running import dismiss, join_decodes, leave_decodes
+from chipsim.cluster.engine.splitwise import arrive_prompt, mixed_pool
 from chipsim.cluster.engine.touch import charge, touch
 from chipsim.cluster.engine.transfer import hand_off
 from chipsim.kernels.jit import hot_part, part
@@ -39,7 +43,8 @@ def submit(S: State, r: int, ahead: bool) -> None:
 
     ``ahead``: it was preempted elsewhere, and stands before new ones.
     """
-    sim, k = S.sim[0], to_prefill(S, r)
+    sim = S.sim[0]
+    k = mixed_pool(S, r) if sim.routing == MIXED_POOL else to_prefill(S, r)
     if k < 0:
         _refuse(S, r, sim.able_prefill)
         return
@@ -49,7 +54,7 @@ def submit(S: State, r: int, ahead: bool) -> None:
         reject(S, r, TOO_LARGE)
     elif 0 <= queue <= rank.waiting and not ahead:
         reject(S, r, QUEUE_FULL)
-    elif sim.decode_at == AT_ARRIVAL and moves_on(S, k, r) and not _bind(S, r):
+    elif sim.decode_at == AT_ARRIVAL and not _bind(S, k, r):
         _refuse(S, r, sim.able_decode)
     else:
         request.queue_start_s = sim.now_s
@@ -60,20 +65,26 @@ def submit(S: State, r: int, ahead: bool) -> None:
 @part
 def moves_on(S: State, k: int, r: int) -> bool:
     """Whether a request prefilled on a rank goes elsewhere to be decoded."""
-    request, sim = S.requests[r], S.sim[0]
-    stays = S.instances[S.ranks[k].instance].role & DECODE and sim.keep_mixed
-    last = request.output == 1 and sim.first_token_from == BY_PREFILL
-    return not stays and not last
+    if S.requests[r].to >= 0:
+        return S.requests[r].to != k
+    return not (S.instances[S.ranks[k].instance].role & DECODE and S.sim[0].keep_mixed)
 
 
 @part
-def _bind(S: State, r: int) -> bool:
-    """Choose at arrival where a request is to be decoded."""
-    k = to_decode(S, r, False)
-    S.requests[r].to = k
-    if k >= 0:
-        charge(S, k, 1, 1)
-    return k >= 0
+def _bind(S: State, k: int, r: int) -> bool:
+    """Choose at arrival where a request that rank k prefills is to be decoded."""
+    request, sim = S.requests[r], S.sim[0]
+    if sim.routing == MIXED_POOL or (
+        request.output == 1 and sim.first_token_from == BY_PREFILL
+    ):
+        return True
+    to = to_decode(S, r, False) if moves_on(S, k, r) else k
+    if to >= 0:
+        request.to = to
+        if to != k:
+            S.instances[S.ranks[to].instance].promised += blocks_needed(S, to, r)
+        charge(S, to, to != k, 1)
+    return to >= 0
 
 
 @part
@@ -83,6 +94,9 @@ def enqueue(S: State, k: int, r: int, ahead: bool) -> None:
     request.rank = k
     if request.phase == OUTSIDE:
         request.phase = WAITING
+    if S.pools[rank.pool].batching == SPLITWISE:
+        arrive_prompt(S, k, r)
+        return
     k0, k1 = 0.0, request.queue_start_s
     order = S.pools[rank.pool].order
     if ahead:
@@ -97,14 +111,14 @@ def enqueue(S: State, k: int, r: int, ahead: bool) -> None:
 
 
 @part
-def emit(S: State, r: int) -> None:
+def emit(S: State, r: int, time_s: float) -> None:
     """A token on its own: the first one, or one after a break."""
-    request, now = S.requests[r], S.sim[0].now_s
+    request = S.requests[r]
     if np.isnan(request.first_token_s):
-        request.first_token_s = now
+        request.first_token_s = time_s
     else:
-        log_gap(S, now - request.last_s, 1)
-    request.last_s = now
+        log_gap(S, time_s - request.last_s, 1)
+    request.last_s = time_s
 
 
 @hot_part
@@ -124,15 +138,20 @@ def end_prefill(S: State, k: int, r: int) -> None:
     request.prefill_end_s = sim.now_s
     request.step_start_s = instance.start_s
     if sim.first_token_from == BY_PREFILL:
-        emit(S, r)
+        emit(S, r, sim.now_s)
         request.emitted += 1
     if request.emitted == request.output:
         dismiss(S, k, r)
-        leave(S, k, r, request.blocks, 0)
+        leave(S, k, request.blocks, request.to == k)
         complete(S, r)
     elif not moves_on(S, k, r):
-        charge(S, k, 0, 1)
-        join_decodes(S, k, r)
+        if request.to < 0:
+            charge(S, k, 0, 1)
+        request.to = -1
+        if S.pools[rank.pool].batching == SPLITWISE:
+            request.phase = READY
+        else:
+            join_decodes(S, k, r)
     else:
         dismiss(S, k, r)
         charge(S, k, -1, 0)
@@ -145,12 +164,12 @@ def end_decode(S: State, k: int, r: int) -> None:
     blocks = held(S, k, r, 0)
     leave_decodes(S, k, r)
     dismiss(S, k, r)
-    leave(S, k, r, blocks, 1)
+    leave(S, k, blocks, 1)
     complete(S, r)
 
 
 @part
-def leave(S: State, k: int, r: int, blocks: int, pending: int) -> None:  # noqa: ARG001
+def leave(S: State, k: int, blocks: int, pending: int) -> None:
     """Give back what a request had on a rank."""
     release(S, k, blocks)
     charge(S, k, -1, -pending)

@@ -10,7 +10,7 @@ import numpy as np
 from chipsim.cluster.engine import codes
 from chipsim.cluster.engine.check import check
 from chipsim.cluster.engine.inputs import Options, Requests, links, timers
-from chipsim.cluster.engine.layout import gap_room, lay_out
+from chipsim.cluster.engine.layout import gap_room, lay_out, list_room
 from chipsim.cluster.engine.loop import advance
 from chipsim.cluster.engine.state import REQUEST_OUT, Packed
 
@@ -89,14 +89,20 @@ def run(
     check(requests, steps, pools, instances, links, timers, options, joules)
     state = lay_out(requests, steps, pools, instances, links, timers, options, joules)
     packed, gaps, counts, rows = Packed(state), [], [], []
-    stopped = codes.LOG_FULL
-    while stopped == codes.LOG_FULL:
-        stopped = advance(packed.table, gap_room(state), len(instances))
+    stopped = codes.NO_ROOM
+    while stopped == codes.NO_ROOM:
+        room = gap_room(state), len(instances), list_room(pools)
+        stopped = advance(packed.table, *room)
         sim = state.sim[0]
         gaps.append(state.gaps[: sim["gaps"]].copy())
         counts.append(state.gap_counts[: sim["gaps"]].copy())
         rows.append(state.log[: sim["steps"]].copy())
         sim["gaps"], sim["steps"] = 0, 0
+        if sim["most_listed"] + list_room(pools) > state.pending.shape[1]:
+            longer = np.zeros((state.pending.shape[0], 2 * state.pending.shape[1]), np.int64)
+            longer[:, : state.pending.shape[1]] = state.pending
+            state = state._replace(pending=longer)
+            packed = Packed(state)
     _close(state)
     return Outcome(
         requests=state.requests[[name for name, _ in REQUEST_OUT]],

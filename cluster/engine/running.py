@@ -58,6 +58,22 @@ def dismiss(S: State, k: int, r: int) -> None:
 
 
 @part
+def plan_chunk(S: State, k: int, r: int, tokens: int) -> None:
+    """Let the step compute so many tokens of a prompt."""
+    rank, request = S.ranks[k], S.requests[r]
+    request.chunk, request.chain = tokens, -1
+    rank.tokens += tokens
+    rank.squares += float(tokens) * tokens
+    rank.earlier += float(tokens) * request.done
+    rank.ending += request.done + tokens == request.length
+    if rank.first < 0:
+        rank.first = r
+    else:
+        S.requests[rank.last].chain = r
+    rank.last = r
+
+
+@part
 def last_step(S: State, r: int) -> int:
     """Decode step of the rank that ends a request."""
     request = S.requests[r]

@@ -76,6 +76,9 @@ REQUEST = np.dtype(
         ("last_s", "f8"),  # its last token
         ("step_start_s", "f8"),  # of the step that ended its prefill
         ("think_s", "f8"),
+        ("passed_prompt", "i8"),  # Splitwise: batches formed without it
+        ("passed_decode", "i8"),
+        ("chosen", "i8"),
     ],
     align=True,
 )
@@ -113,6 +116,14 @@ RANK = np.dtype(
         ("ending", "i8"),
         ("decodes", "i8"),
         ("limit", "i8"),  # of bounded attention, 0: none
+        ("iterations", "i8"),  # decode steps in this one
+        ("cut", "i8"),
+        ("listed", "i8"),  # Splitwise: entries of State.pending and State.batch
+        ("batched", "i8"),
+        ("prompts", "i8"),  # first and last of lists: waiting prompts, preempted decodes
+        ("last_prompt", "i8"),
+        ("blocked", "i8"),
+        ("last_blocked", "i8"),
         ("added_s", "f8"),  # swaps and loads, for the next step
         ("preempted", "i8"),  # in this formation
     ],
@@ -128,11 +139,16 @@ INSTANCE_STATE = np.dtype(
         ("ranks", "i8"),
         ("step", "i8"),  # codes.IDLE ...: what runs
         ("start_s", "f8"),
+        ("iteration_s", "f8"),
+        ("ended_s", "f8"),  # end of the last step
         ("touched", "i8"),
         ("called", "i8"),
         ("requests", "i8"),  # sums over ranks
         ("pending", "i8"),
         ("used", "i8"),
+        ("promised", "i8"),  # blocks of requests that are bound for it
+        ("lent", "i8"),  # Splitwise: in the mixed pool
+        ("place", "i8"),  # Splitwise: order in its pool
         ("next_rank", "i8"),
         ("handoffs", "i8"),  # queue of hand-offs to this one
         ("send_free_s", "f8"),
@@ -186,6 +202,8 @@ SIM = np.dtype(
         ("able_decode", "i8"),
         ("largest_decode", "i8"),  # tokens that the largest rank that decodes holds
         ("smallest", "i8"),  # tokens that the smallest rank holds
+        ("places", "i8"),
+        ("most_listed", "i8"),
         ("gaps", "i8"),  # entries of the logs
         ("steps", "i8"),
         ("disaggregated", "i8"),  # some instance may only prefill, or hands off
@@ -235,6 +253,8 @@ class State(NamedTuple):
         room for a hand-off.
     able : (2, instances)
         Instances that may prefill, and that may decode.
+    pending, batch, chosen : (ranks, ·), (ranks, batch), (batch,)
+        Splitwise's lists: tasks that wait, decodes of the batch, tasks of the next one.
     order : (roots,)
         Requests without parent in order of arrival.
     timers, gaps, gap_counts, log
@@ -257,6 +277,9 @@ class State(NamedTuple):
     touched: Ints
     called: Ints
     able: Ints
+    pending: Ints
+    batch: Ints
+    chosen: Ints
     order: Ints
     timers: Records
     gaps: Floats
@@ -291,6 +314,9 @@ _STATE = ViewType(
         ("touched", array_type("i8", 1)),
         ("called", array_type("i8", 1)),
         ("able", array_type("i8", 2)),
+        ("pending", array_type("i8", 2)),
+        ("batch", array_type("i8", 2)),
+        ("chosen", array_type("i8", 1)),
         ("order", array_type("i8", 1)),
         ("timers", array_type(TIMER, 1)),
         ("gaps", array_type("f8", 1)),

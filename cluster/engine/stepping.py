@@ -23,19 +23,18 @@ if TYPE_CHECKING:
 def start_step(S: State, i: int, kind: int) -> None:
     """Start the step that was planned: it lasts as long as the slowest rank's."""
     instance, now = S.instances[i], S.sim[0].now_s
-    seconds = 0.0
+    seconds, iterations = 0.0, 1
     for k in range(instance.first, instance.first + instance.ranks):
         rank = S.ranks[k]
         if rank.tokens > 0 or rank.decodes > 0:
             seconds = max(seconds, rank_seconds(S, S.steps, k) + rank.added_s)
             rank.added_s = 0.0
+            iterations = rank.iterations
     if S.sim[0].energy:
         for k in range(instance.first, instance.first + instance.ranks):
-            instance.joules += rank_seconds(S, S.joules, k)
-    instance.step, instance.start_s = kind, now
-    set_clock(S, i, now + seconds)
-    if S.sim[0].log_steps:
-        log_step(S, i, now + seconds)
+            instance.joules += rank_seconds(S, S.joules, k) * iterations
+    instance.step, instance.start_s, instance.iteration_s = kind, now, seconds
+    set_clock(S, i, now + seconds * iterations)
 
 
 @hot_part
@@ -59,6 +58,8 @@ def end_step(S: State, i: int) -> None:
     """Account for a step that ends now, and let every rank's requests go on."""
     instance, now = S.instances[i], S.sim[0].now_s
     set_clock(S, i, np.inf)
+    if S.sim[0].log_steps:
+        log_step(S, i)
     busy = now - instance.start_s
     if instance.step == PREFILL_STEP:
         instance.prefill_s += busy
@@ -72,21 +73,19 @@ def end_step(S: State, i: int) -> None:
             end_decodes(S, k)
         if S.ranks[k].tokens > 0:
             end_prompts(S, k)
-    instance.step = IDLE
+    instance.step, instance.ended_s = IDLE, now
     touch(S, i)
 
 
 @hot_part
 def end_decodes(S: State, k: int) -> None:
     """Every decode of a rank has one more token; some have their last."""
-    rank, now = S.ranks[k], S.sim[0].now_s
-    S.instances[rank.instance].decode_tokens += rank.decodes
-    S.sim[0].emitted += rank.decodes
-    old = rank.decodes - _emit_fresh(S, k)
-    if old > 0:
-        log_gap(S, now - rank.last_s, old)
-    rank.last_s = now
-    step_contexts(S, k)
+    rank = S.ranks[k]
+    instance = S.instances[rank.instance]
+    instance.decode_tokens += rank.decodes * rank.iterations
+    for done in range(1, rank.iterations):
+        _tick(S, k, instance.start_s + instance.iteration_s * done)
+    _tick(S, k, S.sim[0].now_s)
     r = next_finished(S, k)
     while r >= 0:
         end_decode(S, k, r)
@@ -94,14 +93,25 @@ def end_decodes(S: State, k: int) -> None:
 
 
 @hot_part
-def _emit_fresh(S: State, k: int) -> int:
+def _tick(S: State, k: int, time_s: float) -> None:
+    """One more token for every decode of a rank."""
+    rank = S.ranks[k]
+    old = rank.decodes - _emit_fresh(S, k, time_s)
+    if old > 0:
+        log_gap(S, time_s - rank.last_s, old)
+    rank.last_s = time_s
+    step_contexts(S, k)
+
+
+@hot_part
+def _emit_fresh(S: State, k: int, time_s: float) -> int:
     """Those whose first step this was have gaps of their own; how many."""
     rank, count = S.ranks[k], 0
     start = S.instances[rank.instance].start_s
     r = rank.fresh
     while r >= 0:
         request = S.requests[r]
-        emit(S, r)
+        emit(S, r, time_s)
         if np.isnan(request.decode_start_s):
             request.decode_start_s = start
         r, count = request.chain, count + 1
@@ -129,12 +139,13 @@ def end_prompts(S: State, k: int) -> None:
 
 
 @part
-def log_step(S: State, i: int, end_s: float) -> None:
-    """A row of the log of steps, written when the step starts."""
+def log_step(S: State, i: int) -> None:
+    """A row of the log of steps, written as the step ends, before its requests go on."""
     instance = S.instances[i]
     row = S.log[S.sim[0].steps]
     S.sim[0].steps += 1
-    row.start_s, row.end_s, row.instance, row.kind = instance.start_s, end_s, i, instance.step
+    row.start_s, row.end_s = instance.start_s, S.sim[0].now_s
+    row.instance, row.kind = i, instance.step
     row.prompt_tokens, row.prompts, row.decodes, row.waiting = 0, 0, 0, 0
     row.kv_blocks = instance.used
     for k in range(instance.first, instance.first + instance.ranks):

@@ -50,7 +50,7 @@ def score(S: State, i: int, policy: int) -> float:
     if policy == LEAST_TOKENS or policy == LONGEST_PREFIX:  # noqa: PLR1714 - numba
         return float(instance.pending)
     if policy == LEAST_KV:
-        return float(instance.used)
+        return float(instance.used + instance.promised)
     return 0.0
 
 

@@ -11,6 +11,7 @@ from chipsim.cluster.engine.codes import (
     NIC,
     OUTSIDE,
     READY,
+    SPLITWISE,
     STREAM,
     TRANSFERRING,
 )
@@ -18,6 +19,7 @@ from chipsim.cluster.engine.heaps import heap_pop
 from chipsim.cluster.engine.kv import blocks_needed, call, release, take
 from chipsim.cluster.engine.queues import queue_pop, queue_push
 from chipsim.cluster.engine.routing import has_room, to_decode
+from chipsim.cluster.engine.splitwise import arrive_decode, free_source
 from chipsim.cluster.engine.touch import charge, touch
 from chipsim.kernels.jit import part
 
@@ -106,6 +108,8 @@ def _ask_again(S: State, r: int) -> None:
 def _reserve(S: State, r: int) -> None:
     request = S.requests[r]
     request.to_blocks = blocks_needed(S, request.to, r)
+    if S.sim[0].decode_at == AT_ARRIVAL:
+        S.instances[S.ranks[request.to].instance].promised -= request.to_blocks
     take(S, request.to, request.to_blocks)
 
 
@@ -159,11 +163,11 @@ def _send(S: State, r: int) -> None:
 @part
 def end_transfer(S: State, r: int) -> None:
     """The KV is there: free its source, convert it if it must be, then it is ready."""
-    request, sim = S.requests[r], S.sim[0]
+    request, sim, left = S.requests[r], S.sim[0], S.requests[r].rank
     if request.phase == TRANSFERRING:
         source, target = S.ranks[request.rank], S.ranks[request.to]
         link = S.links[source.pool, target.pool]
-        release(S, request.rank, request.blocks)
+        release(S, left, request.blocks)
         request.rank, request.blocks, request.phase = request.to, request.to_blocks, READY
         request.to, request.to_blocks, request.sent = -1, 0, 0
         wait = request.length * link.bytes_per_token / link.dequant_bytes_per_s
@@ -173,6 +177,10 @@ def end_transfer(S: State, r: int) -> None:
             sim.sequence += 1
             return
     rank = S.ranks[request.rank]
+    if S.pools[rank.pool].batching == SPLITWISE:
+        arrive_decode(S, request.rank, r)
+        free_source(S, left)
+        return
     rank.ready = queue_push(S.requests, rank.ready, r, sim.now_s, 0.0)
     touch(S, rank.instance)
 
