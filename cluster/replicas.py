@@ -250,6 +250,7 @@ def wire_bytes(model: ModelSpec, precision: Precision, form: str | None) -> floa
 
     Examples
     --------
+    >>> from chipsim import ModelSpec
     >>> mla = ModelSpec.load("deepseek-v3")
     >>> rows = [wire_bytes(mla, Precision(), form) / mla.layers
     ...         for form in ("fp8", "kv=nvfp4,kv_rotary=fp8")]

@@ -295,9 +295,8 @@ class Scenario(Spec):
             if pool not in data["pools"]:
                 raise ConfigError(self.name, "pools", pool, ", ".join(data["pools"]))
             data["pools"][pool]["instances"] = count
-        return Scenario.read(
-            data | {k: v for k, v in fields.items() if v is not None}, self.name
-        )
+        given = {name: value for name, value in fields.items() if value is not None}
+        return Scenario.build(self.name, **(data | given))
 
 
 WORKLOAD_KEYS = {
@@ -309,32 +308,15 @@ WORKLOAD_KEYS = {
 """Keywords of `Scenario.changed` -> keys of the workload."""
 
 
-def _beside(data: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Paths of a description made to lead from its own folder."""
+def _beside(value: Any, folder: Path, key: str = "") -> Any:
+    """A description whose paths lead from its own folder."""
+    if isinstance(value, dict):
+        return {name: _beside(inner, folder, str(name)) for name, inner in value.items()}
+    named = key in FILES and isinstance(value, str) and ("/" in value or Path(value).suffix)
+    return str(folder / value) if named and (folder / value).is_file() else value
 
-    def found(value: Any) -> Any:
-        looks = isinstance(value, str) and ("/" in value or Path(value).suffix)
-        there = looks and (folder / value).is_file()
-        return str(folder / value) if there else value
 
-    data = dict(data)
-    for key in ("model", "prices", "host"):
-        if key in data:
-            data[key] = found(data[key])
-    workload = data.get("workload")
-    if isinstance(workload, str):
-        data["workload"] = found(workload)
-    elif isinstance(workload, dict) and "base" in workload:
-        data["workload"] = workload | {"base": found(workload["base"])}
-    pools = data.get("pools")
-    if isinstance(pools, dict):
-        data["pools"] = {
-            name: {
-                k: found(v) if k in ("chip", "execution", "steps") else v
-                for k, v in pool.items()
-            }
-            if isinstance(pool, dict)
-            else pool
-            for name, pool in pools.items()
-        }
-    return data
+FILES = frozenset(
+    {"model", "prices", "host", "workload", "base", "chip", "execution", "steps", "reference"}
+)
+"""Keys whose values may be paths."""

@@ -131,6 +131,7 @@ class Cluster:
         """
         began = time.perf_counter()
         served = workload or self.workload
+        self._check_lengths(served)
         counts = {name: pool.instances for name, pool in self.scenario.pools.items()}
         counts |= dict(instances or {})
         of = [number for number, name in enumerate(counts) for _ in range(counts[name])]
@@ -188,6 +189,14 @@ class Cluster:
             steps = "decode" if pool.role == "decode" else "prefill"
         tokens = pool.max_batch if steps == "decode" else max(pool.max_tokens, again)
         return Need(steps, Sizes(tokens, pool.max_batch, longest))
+
+    def _check_lengths(self, served: Workload) -> None:
+        """Refuse requests that the tables were not made for."""
+        for name in ("prompt_tokens", "output_tokens"):
+            longest, known = (int(getattr(w, name).max()) for w in (served, self.workload))
+            if longest > known:
+                allowed = f"at most {known}, as of the workload that the tables are for"
+                raise ConfigError(served.name, name, longest, allowed)
 
     def _check(self) -> None:
         for name, pool in self.scenario.pools.items():

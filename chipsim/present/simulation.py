@@ -48,7 +48,8 @@ def headline(figures: dict[str, Any]) -> str:
     if not broken:
         return f"{pools}: {served}, so the objective does not hold"
     worst = min(broken, key=lambda row: -np.inf if row["margin"] is None else row["margin"])
-    return f"{pools}: the objective fails at {_limit(worst)}, {_value(worst, 'reached')}"
+    reached = _value(worst, "reached")
+    return f"{pools}: the objective fails, {_limit(worst)} reached {reached}"
 
 
 def _limit(row: dict[str, Any]) -> str:
@@ -163,78 +164,105 @@ def simulation_figure(run: Simulation, over_time: pd.DataFrame | None = None) ->
         rows,
         2,
         specs=[[{}, {}], *[[{"colspan": 2}, None]] * (rows - 1)],
-        vertical_spacing=0.12,
-        horizontal_spacing=0.09,
+        vertical_spacing=0.15,
+        horizontal_spacing=0.1,
     )
-    done = run.finished
-    ends = [("queue", run.times["queue_s"], MUTED), ("TTFT", run.times["ttft_s"], BLUE)]
-    ends.append(("E2E", run.times["e2e_s"], ORANGE))
-    for name, values, colour in ends:
-        figure.add_trace(_cumulative(name, values[done], None, colour), 1, 1)
-    gaps, counts = run.outcome.gaps, run.outcome.gap_counts
-    figure.add_trace(_cumulative("ITL, all gaps", gaps, counts, GREEN), 1, 2)
-    tpot = run.times["tpot_s"][done]
-    own = tpot[~np.isnan(tpot)]
-    figure.add_trace(_cumulative("ITL, mean of a request", own, None, VERMILION), 1, 2)
-    for column, name in ((1, "seconds from arrival"), (2, "seconds between tokens")):
-        figure.update_xaxes(title_text=name, type="log", row=1, col=column)
-        figure.update_yaxes(title_text="share of them", tickformat=".0%", row=1, col=column)
+    _latencies(figure, run)
     if over_time is not None:
         _over_time(figure, over_time)
+    domains = [figure.layout[f"yaxis{n}"].domain[1] for n in ("", "3", "4")[:rows]]
+    beside = figure.layout.xaxis2.domain[0]
+    places = [(0.0, domains[0]), (beside, domains[0]), *((0.0, top) for top in domains[1:])]
+    legends = {
+        "legend" if n == 1 else f"legend{n}": {
+            "x": x, "y": y + 0.01, "xanchor": "left", "yanchor": "bottom", "orientation": "h",
+        }
+        for n, (x, y) in enumerate(places, 1)
+    }  # fmt: skip
+    title, under = headline(figures), _source(figures)
     figure.update_layout(
         template=template(),
-        height=420 if over_time is None else 980,
-        title={"text": headline(figures), "subtitle": {"text": _source(figures)}},
-        legend={"y": -0.12 if over_time is None else -0.06},
+        height=440 if over_time is None else 1000,
+        title={"text": title, "subtitle": {"text": under}},
+        meta={"headline": title, "subtitle": under},
+        **legends,
     )
     return figure
 
 
+def _latencies(figure: go.Figure, run: Simulation) -> None:
+    """Shares of requests, and of gaps between tokens, up to each time."""
+    done = run.finished
+    gaps, counts = run.outcome.gaps, run.outcome.gap_counts
+    tpot = run.times["tpot_s"][done]
+    curves = [
+        (1, "queue", run.times["queue_s"][done], None, MUTED),
+        (1, "TTFT", run.times["ttft_s"][done], None, BLUE),
+        (1, "E2E", run.times["e2e_s"][done], None, ORANGE),
+        (2, "every gap", gaps, counts, GREEN),
+        (2, "mean gap of a request", tpot[~np.isnan(tpot)], None, VERMILION),
+    ]
+    for column, name, values, weights, colour in curves:
+        if np.asarray(values).max(initial=0.0) > 0.0:
+            trace = _cumulative(name, values, weights, colour)
+            trace.legend = "legend" if column == 1 else "legend2"
+            figure.add_trace(trace, 1, column)
+    for column, name, what in (
+        (1, "Seconds from arrival", "Share of requests"),
+        (2, "Seconds between tokens", "Share of gaps, of requests"),
+    ):
+        figure.update_xaxes(title_text=name, type="log", dtick=1, row=1, col=column)
+        figure.update_yaxes(
+            title_text=what, tickformat=".0%", range=[0, 1.02], row=1, col=column
+        )
+
+
 def _cumulative(name: str, values: Any, counts: Any, colour: str) -> go.Scatter:
-    """Share of values up to each, thinned to a curve's points."""
+    """Share of values up to each, thinned to a curve's points; what is 0 has no place."""
     order = np.argsort(values)
     weights = np.ones(len(values)) if counts is None else np.asarray(counts, np.float64)
-    share = np.cumsum(weights[order]) / max(weights.sum(), 1.0)
-    wanted = np.concatenate(
-        [np.linspace(0.0, 0.99, MOST_POINTS), 1 - np.geomspace(0.01, 1e-6, 60)]
-    )
-    place = np.unique(np.minimum(np.searchsorted(share, wanted), max(0, len(share) - 1)))
-    at = np.asarray(values)[order]
-    x, y = (at[place], share[place]) if len(at) else (at, share)
+    share = np.cumsum(weights[order]) / weights.sum()
+    tail = 1.0 - np.geomspace(0.01, 1e-6, 60)
+    wanted = np.concatenate([np.linspace(0.0, 0.99, MOST_POINTS), tail, [1.0]])
+    place = np.unique(np.minimum(np.searchsorted(share, wanted), len(share) - 1))
+    at = np.asarray(values)[order][place]
     return go.Scatter(
-        x=x,
-        y=y,
+        x=at[at > 0.0],
+        y=share[place][at > 0.0],
         name=name,
         mode="lines",
-        line={"color": colour},
-        hovertemplate=f"{name}: %{{x:.4g}} s at %{{y:.2%}}<extra></extra>",
+        line={"color": colour, "width": 2.5},
+        hovertemplate=f"{name}: %{{y:.2%}} within %{{x:.4g}} s<extra></extra>",
     )
 
 
 def _over_time(figure: go.Figure, over_time: pd.DataFrame) -> None:
+    """Shares of time and memory; sequences that decode and that wait."""
     for number, (pool, of) in enumerate(over_time.groupby("pool", sort=False)):
         colour = LINES[number % len(LINES)]
         for row, column, dash, what in (
             (2, "busy", "solid", "busy"),
             (2, "kv", "dot", "KV held"),
             (3, "decodes", "solid", "decoding"),
-            (3, "waiting", "dot", "waiting"),
+            (3, "waiting", "dot", "waiting for prefill"),
         ):
-            figure.add_trace(
-                go.Scatter(
+            if of[column].max() > 0.0:
+                trace = go.Scatter(
                     x=of["time_s"],
                     y=of[column],
                     name=f"{pool}: {what}",
                     mode="lines",
-                    line={"color": colour, "dash": dash},
+                    line={"color": colour, "dash": dash, "width": 2},
+                    legend=f"legend{row + 1}",
                     hovertemplate=f"{pool}, {what}: %{{y:.3g}} at %{{x:.4g}} s<extra></extra>",
-                ),
-                row,
-                1,
-            )
-    figure.update_yaxes(title_text="share", tickformat=".0%", rangemode="tozero", row=2, col=1)
-    figure.update_yaxes(title_text="sequences", rangemode="tozero", row=3, col=1)
-    figure.update_xaxes(title_text="time (s)", row=3, col=1)
+                )
+                figure.add_trace(trace, row, 1)
+    figure.update_yaxes(
+        title_text="Share of time, of memory", tickformat=".0%", range=[0, 1.02], row=2, col=1
+    )
+    figure.update_yaxes(title_text="Sequences", rangemode="tozero", row=3, col=1)
+    figure.update_xaxes(title_text="Time (s)", row=2, col=1)
+    figure.update_xaxes(title_text="Time (s)", row=3, col=1)
 
 
 def scenario_rows() -> list[dict[str, Any]]:

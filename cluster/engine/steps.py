@@ -104,6 +104,8 @@ def decode_attention(steps: Steps, kind: int, bounded: int, n: int, context: flo
     share = (mean - low) / (high - low)
     start, end = table[kind, bounded, row, index], table[kind, bounded, row, index + 1]
     seconds = start + share * (end - start)
+    if share > 1.0:  # it does not fall beyond the axis, whatever it did before
+        seconds = max(seconds, end)
     return float(seconds * (n / row) if n > row else seconds)
 
 
