@@ -116,7 +116,8 @@ class Search:
         self.pools = tuple(self.scenario.pools)
 
     def _draw(self, seed: int) -> Workload:
-        return scenario_workload(self.scenario.changed(workload_seed=seed))
+        chosen = self.scenario.workload.model_copy(update={"seed": seed})
+        return scenario_workload(self.scenario.model_copy(update={"workload": chosen}))
 
     @functools.cached_property
     def bounds(self) -> tuple[Bounds, ...]:

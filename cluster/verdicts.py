@@ -25,8 +25,8 @@ Floats = npt.NDArray[np.float64]
 FEW_REQUESTS = 2000
 """A run of fewer is not worth stopping early."""
 
-FIRST_PART = 1 / 6
-"""Share of the arrivals that are served before it is asked whether the rest matters."""
+PARTS = (1 / 24, 1 / 8, 3 / 8)
+"""Shares of the arrivals that are served before it is asked whether the rest matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,11 @@ def judge(cluster: Cluster, workload: Workload, instances: Mapping[str, int]) ->
         )
 
     if len(workload) >= FEW_REQUESTS and not workload.closed_loop:
-        at = float(workload.arrival_s[int(FIRST_PART * len(workload))])
-        broken = surely_broken(run(at), at)
-        if broken:
-            return Verdict(False, broken, early=True)
+        for part in PARTS:
+            at = float(workload.arrival_s[int(part * len(workload))])
+            broken = surely_broken(run(at), at)
+            if broken:
+                return Verdict(False, broken, early=True)
     return verdict(run())
 
 
