@@ -110,6 +110,7 @@ class Cluster:
         seed: int | None = None,
         log_steps: bool = False,
         log_gaps: bool = True,
+        until_s: float | None = None,
     ) -> Simulation:
         """Serve the workload.
 
@@ -125,6 +126,8 @@ class Cluster:
             Keep a row for every step, for timelines.
         log_gaps : bool
             Keep the gaps between tokens: ITL percentiles need them.
+        until_s : float, optional
+            When the run ends; the scenario's limit unless given.
         """
         began = time.perf_counter()
         served = workload or self.workload
@@ -141,7 +144,7 @@ class Cluster:
             instance_rows(of, role=np.take(roles, of), ranks=np.take(ranks, of)),
             links=self._links,
             timers=timer_rows(self._timers(counts, served, seed)),
-            options=self._options(seed, log_steps, log_gaps),
+            options=self._options(seed, log_steps, log_gaps, until_s),
             joules=self.joules,
         )
         return Simulation(self, served, counts, outcome, time.perf_counter() - began)
@@ -200,6 +203,11 @@ class Cluster:
             if self._need(pool).steps != "prefill" and not self.replicas[name].table.can_decode:
                 allowed = "a plan without cp, which splits prompts"
                 raise ConfigError(self.scenario.name, f"pools.{name}.plan", pool.plan, allowed)
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """What the engine is given whatever the counts: tables, pools and links."""
+        return (*self._steps, self._pools, self._links)
 
     @functools.cached_property
     def _steps(self) -> EngineSteps:
@@ -272,7 +280,9 @@ class Cluster:
             "contention": codes.CONTENTION[handoff.contention],
         }
 
-    def _options(self, seed: int | None, log_steps: bool, log_gaps: bool) -> Options:
+    def _options(
+        self, seed: int | None, log_steps: bool, log_gaps: bool, until_s: float | None
+    ) -> Options:
         scenario = self.scenario
         return Options(
             routing=codes.ROUTING[scenario.routing],
@@ -282,7 +292,7 @@ class Cluster:
             retry_s=scenario.handoff.retry,
             first_token_from=codes.FIRST_TOKEN_FROM[scenario.first_token_from],
             seed=scenario.seed if seed is None else seed,
-            max_time_s=scenario.limits.time,
+            max_time_s=scenario.limits.time if until_s is None else until_s,
             max_events=scenario.limits.events,
             log_gaps=log_gaps,
             log_steps=log_steps,

@@ -1,0 +1,294 @@
+"""The cheapest counts of instances that hold an objective, found by running them.
+
+scenario -> counts in order of price -> bounds -> runs -> the first that holds under every seed
+
+Nothing is assumed of the set of counts that hold: with pools that help each other out it is
+ragged, so every division of a total is run unless a bound refuses it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from chipsim.cluster.search import Candidate, Search
+from chipsim.cluster.spending import Price, cluster_price
+from chipsim.errors import ChipsimError, ConfigError
+
+if TYPE_CHECKING:
+    from chipsim.cluster.results import Simulation
+
+Goal = Literal["cost", "silicon", "power", "chips", "instances"]
+"""What is least: US dollars per hour, US dollars of the chips alone, watts of TDP, or counts."""
+
+GOALS = ("cost", "silicon", "power", "chips", "instances")
+
+MOST_COUNTS = 10**6
+"""Combinations of counts that a search takes."""
+
+AT_ONCE = 8
+"""Counts that are judged together; what is wanted of seeds is asked again behind them."""
+
+Floats = npt.NDArray[np.float64]
+Progress = Callable[[int, int, str], None]
+"""Told how many counts are decided, of how many at the most, and the best so far."""
+
+
+@dataclass(frozen=True)
+class Provision:
+    """The answer of a search.
+
+    Attributes
+    ----------
+    search : Search
+        Scenario, tables, workloads and seeds.
+    goal : str
+        `Goal`, or ``weights``.
+    best : Candidate or None
+        Cheapest that holds under every seed; of several the one with the largest margin.
+    by_seed : tuple of Candidate or None
+        Cheapest under each seed alone.
+    tried : tuple of Candidate
+        All that was run, in order of the goal.
+    refused : int
+        Counts that a bound refused without a run.
+    reason : str
+        Why no cluster holds the objective; empty where one does.
+    wall_s : float
+    """
+
+    search: Search
+    goal: str
+    best: Candidate | None
+    by_seed: tuple[Candidate | None, ...]
+    tried: tuple[Candidate, ...]
+    refused: int
+    reason: str
+    wall_s: float
+
+    @property
+    def frontier(self) -> list[Candidate]:
+        """Counts that hold under every seed, of which no others that hold are part."""
+        good = [each for each in self.tried if each.holds]
+        return [
+            each
+            for each in good
+            if not any(
+                other is not each
+                and all(other.instances[p] <= n for p, n in each.instances.items())
+                for other in good
+            )
+        ]
+
+    def price(self, candidate: Candidate) -> Price | None:
+        """What a candidate costs and draws; None where its chips have no price."""
+        try:
+            return cluster_price(self.search.cluster.prices, candidate.instances)
+        except ChipsimError:
+            return None
+
+    @functools.cached_property
+    def run(self) -> Simulation | None:
+        """The best cluster serving the workload of the first seed."""
+        if self.best is None:
+            return None
+        cluster, served = self.search.cluster, self.search.workloads[0]
+        return cluster.run(instances=self.best.instances, workload=served)
+
+
+def provision(
+    search: Search,
+    goal: Goal = "cost",
+    *,
+    most: int = 64,
+    ranges: Mapping[str, tuple[int, int]] | None = None,
+    weights: Mapping[str, float] | None = None,
+    spare: float = 0.0,
+    above: float = 0.0,
+    progress: Progress | None = None,
+) -> Provision:
+    """Counts of every pool that hold the scenario's objective at the least cost.
+
+    Parameters
+    ----------
+    search : Search
+        A scenario with its seeds; the answer holds under each of them.
+    goal : str
+        What is to be least (`Goal`).
+    most : int
+        Instances in all.
+    ranges : mapping of str to (int, int), optional
+        Fewest and most instances of a pool.
+    weights : mapping of str to float, optional
+        What one instance of each pool counts, instead of ``goal``.
+    spare : float
+        Counts up to this share above the best are run too, for the frontier.
+    above : float
+        Counts of a smaller goal are left out, where it is known that they do not hold.
+    progress : callable, optional
+        See `Progress`.
+
+    Raises
+    ------
+    ConfigError
+        An objective without limits, ranges that allow nothing, too many counts, or a goal
+        that the chips do not tell.
+
+    Examples
+    --------
+    >>> answer = provision(Search("chat-8b"), "chips", most=8)
+    >>> answer.best.instances, answer.best.holds
+    ({'mixed': 2}, True)
+    """
+    began = time.perf_counter()
+    _check_limits(search)
+    each = _weights(search, goal, weights)
+    counts, price = _in_order(search, each, most, dict(ranges or {}))
+    counts, price = counts[price >= above], price[price >= above]
+    reason = search.alone_reason()
+    walk = _Walk(search, counts[: 0 if reason else None], price, spare, progress)
+    tried = [each for each in walk if not each.refused]
+    if walk.best is None and not reason:
+        reason = _exhausted(tried, walk.refused, most)
+    return Provision(
+        search,
+        goal if weights is None else "weights",
+        walk.best,
+        tuple(walk.by_seed),
+        tuple(tried),
+        walk.refused,
+        reason,
+        time.perf_counter() - began,
+    )
+
+
+class _Walk:
+    """Judges counts in order of price until what is left is dearer than the best."""
+
+    def __init__(
+        self,
+        search: Search,
+        counts: npt.NDArray[np.int64],
+        price: Floats,
+        spare: float,
+        progress: Progress | None,
+    ) -> None:
+        self.search, self.counts, self.price = search, counts, price
+        self.share, self.progress = 1.0 + max(spare, 1e-12), progress
+        self.best: Candidate | None = None
+        self.by_seed: list[Candidate | None] = [None] * len(search.seeds)
+        self.refused = 0
+
+    def __iter__(self) -> Iterator[Candidate]:
+        for start in range(0, len(self.counts), AT_ONCE):
+            rows = [
+                (tuple(self.counts[i].tolist()), float(self.price[i]))
+                for i in range(start, min(len(self.counts), start + AT_ONCE))
+                if self._near(float(self.price[i]))
+            ]
+            if not rows:
+                return
+            open_seeds = [each is None for each in self.by_seed]
+            for each in self.search.candidates(rows, open_seeds):
+                self._take(each)
+                yield each
+            if self.progress is not None:
+                words = "" if self.best is None else counted(self.best.instances)
+                self.progress(start + len(rows), len(self.counts), words)
+
+    def _near(self, price: float) -> bool:
+        return self.best is None or price <= self.best.goal * self.share
+
+    def _take(self, found: Candidate) -> None:
+        self.refused += found.refused
+        for place, verdict in enumerate(found.verdicts):
+            if verdict is not None and verdict.holds and self.by_seed[place] is None:
+                self.by_seed[place] = found
+        if found.holds and (self.best is None or _better(found, self.best)):
+            self.best = found
+
+
+def _better(one: Candidate, other: Candidate) -> bool:
+    """As cheap, and with more margin."""
+    if one.goal > other.goal * (1.0 + 1e-12):
+        return False
+    return (one.worst.margin or 0.0) > (other.worst.margin or 0.0)
+
+
+def counted(instances: Mapping[str, int]) -> str:
+    """``18 prefill + 7 decode``."""
+    return " + ".join(f"{count} {name}" for name, count in instances.items())
+
+
+def _check_limits(search: Search) -> None:
+    slo = search.scenario.slo
+    parts = [slo.ttft, slo.itl, slo.tpot, slo.e2e]
+    if slo.slowdown is not None:
+        parts += [slo.slowdown.ttft, slo.slowdown.tbt, slo.slowdown.e2e]
+    if not any(parts):
+        raise ConfigError(search.scenario.name, "slo", "no limit", "a limit on a percentile")
+
+
+def _weights(search: Search, goal: str, weights: Mapping[str, float] | None) -> Floats:
+    """What one instance of each pool counts."""
+    cluster = search.cluster
+    if weights is not None:
+        for name in search.pools:
+            if not weights.get(name, 0.0) > 0.0:
+                allowed = "a number above 0 for each of " + ", ".join(search.pools)
+                raise ConfigError("provision", "weights", weights.get(name), allowed)
+        return np.array([weights[name] for name in search.pools])
+    if goal not in GOALS:
+        raise ConfigError("provision", "goal", goal, ", ".join(GOALS))
+    if goal == "instances":
+        return np.ones(len(search.pools))
+    if goal == "chips":
+        return np.array([float(cluster.capacity(name).chips) for name in search.pools])
+    field = {"cost": "usd_per_hour", "silicon": "chips_usd", "power": "tdp_w"}[goal]
+    return np.array([float(getattr(cluster.prices[name], field)) for name in search.pools])
+
+
+def _in_order(
+    search: Search, each: Floats, most: int, ranges: dict[str, tuple[int, int]]
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """All counts in order of price, then of total, then of the pools; and their prices."""
+    where, names = search.scenario.name, search.pools
+    for name in ranges:
+        if name not in names:
+            raise ConfigError(where, "range", name, ", ".join(names))
+    spans = [range(low, min(high, most) + 1) for low, high in
+             (ranges.get(name, (0, most)) for name in names)]  # fmt: skip
+    size = int(np.prod([float(len(span)) for span in spans]))
+    if not 0 < size <= MOST_COUNTS:
+        raise ConfigError(where, "range", f"{size} counts", f"1 to {MOST_COUNTS:,} in all")
+    counts = np.array(list(itertools.product(*spans)), np.int64)
+    roles = [search.scenario.pools[name].role for name in names]
+    prefills = np.array([role != "decode" for role in roles])
+    decodes = np.array([role != "prefill" for role in roles])
+    serves = (counts @ prefills > 0) & (counts @ decodes > 0) & (counts.sum(axis=1) <= most)
+    counts = counts[serves]
+    if not len(counts):
+        raise ConfigError(where, "range", f"at most {most} instances", "both phases served")
+    price = counts @ each
+    keys = (*counts.T[::-1], counts.sum(axis=1), np.round(price, 9))
+    order = np.lexsort(keys)
+    return counts[order], price[order]
+
+
+def _exhausted(tried: Sequence[Candidate], refused: int, most: int) -> str:
+    """What was nearest, of all counts that do not hold."""
+    said = f"none of {len(tried) + refused} counts up to {most} instances holds it"
+    known = [each for each in tried if each.worst.margin is not None]
+    if not known:
+        early = tried[-1].worst.binding if tried else "work"
+        return f"{said}: {early} is broken by the largest ones too"
+    near = max(known, key=lambda each: each.worst.margin or 0.0)
+    margin = -100.0 * (near.worst.margin or 0.0)
+    return f"{said}; nearest: {counted(near.instances)}, {near.worst.binding} over by {margin:.3g} %"

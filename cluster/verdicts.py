@@ -1,0 +1,190 @@
+"""Whether a cluster of given counts holds its objective: one run, stopped early where it can be.
+
+counts + workload -> run of the first part -> surely broken? -> whole run -> Verdict
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from chipsim.cluster.engine import codes
+
+if TYPE_CHECKING:
+    from chipsim.cluster.results import Simulation
+    from chipsim.cluster.simulate import Cluster
+    from chipsim.cluster.workload import Workload
+
+Floats = npt.NDArray[np.float64]
+
+FEW_REQUESTS = 2000
+"""A run of fewer is not worth stopping early."""
+
+PARTS = (1 / 24, 1 / 8, 3 / 8)
+"""Shares of the arrivals that are served before it is asked whether the rest matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of one cluster under one seed.
+
+    Attributes
+    ----------
+    holds : bool
+        Every request was served, and every limit of the objective holds.
+    binding : str
+        The limit with the least margin, as ``p99 ttft_slowdown``; or what was not served.
+    margin : float or None
+        Share of that limit that is left, below 0 where it is broken; None where the run
+        did not get far enough to say (``early``, or requests that were not served).
+    early : bool
+        The run was stopped: its first part proves that the objective is broken.
+    reached : dict of str to float
+        What every limit's percentile reached; empty if ``early``.
+    bound : bool
+        A bound refused it: nothing was run.
+    """
+
+    holds: bool
+    binding: str
+    margin: float | None = None
+    early: bool = False
+    reached: Mapping[str, float | None] | None = None
+    bound: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "holds": self.holds,
+            "binding": self.binding,
+            "margin": self.margin,
+            "early": self.early,
+            "reached": dict(self.reached or {}),
+        }
+
+
+def judge(cluster: Cluster, workload: Workload, instances: Mapping[str, int]) -> Verdict:
+    """Run a cluster and say whether it holds its objective.
+
+    Raises
+    ------
+    ChipsimError
+        As `Cluster.run`.
+    """
+    gaps = bool(cluster.scenario.slo.itl)
+
+    def run(until_s: float | None = None) -> Simulation:
+        return cluster.run(
+            instances=instances, workload=workload, log_gaps=gaps, until_s=until_s
+        )
+
+    if len(workload) >= FEW_REQUESTS and not workload.closed_loop:
+        for part in PARTS:
+            at = float(workload.arrival_s[int(part * len(workload))])
+            broken = surely_broken(run(at), at)
+            if broken:
+                return Verdict(False, broken, early=True)
+    return verdict(run())
+
+
+def verdict(run: Simulation) -> Verdict:
+    """Of a run that went to its end."""
+    counts, limits = run.counts, run.objectives
+    reached = {
+        each.name: each.reached if math.isfinite(each.reached) else None for each in limits
+    }
+    lost = {kind: counts[kind] for kind in ("rejected", "unfinished") if counts[kind]}
+    if lost:
+        why = ", ".join(f"{count} {kind}" for kind, count in lost.items())
+        return Verdict(False, f"{why} of {counts['requests']} requests", reached=reached)
+    if not limits:
+        return Verdict(True, "no limit", reached=reached)
+    worst = min(limits, key=lambda each: each.margin)
+    margin = worst.margin if math.isfinite(worst.margin) else None
+    return Verdict(run.holds, worst.name, margin, reached=reached)
+
+
+class Limit(NamedTuple):
+    """One limit on a percentile over requests."""
+
+    metric: str  # ttft, tbt, tpot, e2e
+    percentile: float
+    each: Floats  # seconds that each request may take
+
+    @property
+    def name(self) -> str:
+        """As ``p99 ttft``."""
+        return f"p{self.percentile:g} {self.metric}"
+
+
+def limits_of(cluster: Cluster, workload: Workload) -> list[Limit]:
+    """Limits of the scenario over requests, slowdowns turned into seconds (``itl`` left out)."""
+    slo, n = cluster.scenario.slo, len(workload)
+    found = [
+        Limit(metric, float(name[1:]), np.full(n, limit))
+        for metric in ("ttft", "tpot", "e2e")
+        for name, limit in getattr(slo, metric).items()
+    ]
+    alone = cluster.alone(workload)
+    if slo.slowdown is not None and alone is not None:
+        prefill, decode = alone
+        base = {
+            "ttft": prefill,
+            "tbt": decode,
+            "e2e": prefill + (workload.output_tokens - 1) * decode,
+        }
+        found += [
+            Limit(metric, float(name[1:]), ratio * base[metric])
+            for metric in base
+            for name, ratio in getattr(slo.slowdown, metric).items()
+        ]
+    return found
+
+
+def breaking(count: int, percentile: float) -> int:
+    """How many of ``count`` values over a limit put a percentile over it, at the least.
+
+    With values in order, `numpy.percentile` lies on or above entry
+    ``floor((count - 1) p / 100)``.
+
+    >>> breaking(1000, 99.0)
+    11
+    """
+    return count - math.floor((count - 1) * percentile / 100.0)
+
+
+def surely_broken(run: Simulation, now_s: float) -> str:
+    """The limit that a run, stopped at a time, can no longer hold; empty where there is none.
+
+    A request that waits has waited at least so long; a percentile is over its limit as soon
+    as enough requests are, whatever happens to the others.
+    """
+    rows = run.outcome.requests
+    if (rows["status"] == codes.REJECTED).any():
+        return "requests rejected"
+    least = _least(rows, now_s)
+    for limit in limits_of(run.cluster, run.workload):
+        over = int((least[limit.metric] > limit.each).sum())
+        if over >= breaking(len(rows), limit.percentile):
+            return limit.name
+    return ""
+
+
+def _least(rows: npt.NDArray[np.void], now_s: float) -> dict[str, Floats]:
+    """Seconds that each request's metrics reach at the least, known at a time."""
+    output, arrival = rows["output"], np.nan_to_num(rows["arrival_s"], nan=now_s)
+    first, finish = rows["first_token_s"], rows["finish_s"]
+    begun = ~np.isnan(first)
+    until = np.where(np.isnan(finish), now_s, finish)
+    decoding = np.where(begun, until - np.where(begun, first, until), 0.0)
+    return {
+        "ttft": np.maximum(0.0, np.where(begun, first, now_s) - arrival),
+        "tbt": decoding / output,
+        "tpot": decoding / np.maximum(1, output - 1),
+        "e2e": np.maximum(0.0, until - arrival),
+    }
