@@ -156,7 +156,9 @@ class Bounds:
             self.pools[name] = efficiency(cluster.replicas[name].table, pool, may, tokens)
         self.cached = any(pool.prefix_cache != "none" for pool in scenario.pools.values())
         self.final = all(
-            pool.reserve == "final" for pool in scenario.pools.values() if pool.role != "prefill"
+            pool.reserve == "final"
+            for pool in scenario.pools.values()
+            if pool.role != "prefill"
         )
         self.needs = [] if workload.closed_loop else list(self._needs())
 

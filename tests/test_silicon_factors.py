@@ -198,9 +198,7 @@ def test_a_quantiser_takes_its_kernels_and_reads() -> None:
 def test_kernels_of_blocks_have_two_sides_and_leave_k_whole() -> None:
     formats = ("fp8", "fp8", "fp16")
     shape = ("product", 16, 64, 65536, 1)
-    free, named = (
-        estimates(Gemm(*shape, *formats), narrow=narrow) for narrow in ({}, NARROW)
-    )
+    free, named = (estimates(Gemm(*shape, *formats), narrow=narrow) for narrow in ({}, NARROW))
     assert free.mapping["split"] > 1
     assert named.mapping["split"] == 1
     assert {named.mapping["tm"], named.mapping["tn"]} <= set(BLOCK_TILES.tolist())
