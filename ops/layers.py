@@ -20,6 +20,8 @@ from chipsim.ops.parts import (
 from chipsim.spec import FieldError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from chipsim.ops.model import ModelSpec
     from chipsim.ops.parts import (
         AttentionPart,
@@ -212,6 +214,29 @@ def fill_layer(model: ModelSpec, kind: LayerKind | None) -> Layer:
     if layer.mixer is None and layer.mlp is None:
         raise FieldError(f"{where}mlp", "none", "an MLP, since it has no attention")
     return layer
+
+
+def check_shared(layers: Iterable[Layer]) -> None:
+    """Every layer that shares a cache reads rows that one before it left.
+
+    Raises
+    ------
+    FieldError
+        No earlier layer caches rows of its widths.
+    """
+    cached: set[tuple[int, int, int]] = set()
+    for layer in layers:
+        mixer = layer.mixer
+        if not isinstance(mixer, Grouped):
+            continue
+        row = (mixer.kv_heads, mixer.head_dim, mixer.value_dim)
+        if not mixer.shares_cache:
+            cached.add(row)
+        elif row not in cached:
+            kind = "" if layer.name == "layer" else f"layer_kinds.{layer.name}."
+            heads, key, value = row
+            allowed = f"false: no layer before caches {heads} x ({key} + {value}) a token"
+            raise FieldError(f"{kind}attention.shares_cache", True, allowed)
 
 
 def _mixer(model: ModelSpec, part: AttentionPart | None, where: str) -> Mixer:

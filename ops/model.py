@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_v
 from chipsim.arch_configs import load
 from chipsim.errors import ConfigError
 from chipsim.ops import cache, parameters
-from chipsim.ops.layers import Layer, LayerGroup, fill_layer
+from chipsim.ops.layers import Layer, LayerGroup, check_shared, fill_layer
 from chipsim.ops.parts import (
     AttentionPart,
     Count,
@@ -180,6 +180,7 @@ class ModelSpec(Spec):
         if self.streams is not None and (self.parallel_norms or self.norm_position != "pre"):
             allowed = "null, where blocks stand side by side or norms after them"
             raise FieldError("streams", self.streams, allowed)
+        check_shared(self.sequence)
         return self
 
     @functools.cached_property

@@ -298,8 +298,12 @@ def test_queries_with_a_gate_and_keys_that_are_values() -> None:
     assert (ops["query"].n, ops["key"].n, "value" in ops) == (64, 32, False)
     assert (ops["qk_norm"].rows, ops["qk_norm"].columns) == (8, 96)
     assert operators(layer_graph(one, Phase.decode(8, 64)))["qkv"].n == 96
-    shared = small(attention={"shares_cache": True})
-    ops = operators(layer_graph(shared, Phase.decode(8, 64), qkv="separate"))
+    shared = small(
+        layer_kinds=[{"name": "own"}, {"name": "shared", "attention": {"shares_cache": True}}],
+        layer_order=[{"kinds": ["own", "shared"], "times": 2}],
+    )
+    graph = layer_graph(shared, Phase.decode(8, 64), qkv="separate", layer="shared")
+    ops = operators(graph)
     assert (ops["query"].n, {"key", "value"} & set(ops)) == (64, set())
 
 

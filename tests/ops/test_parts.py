@@ -157,6 +157,25 @@ def test_an_encoder_is_a_model_of_its_own() -> None:
         _ = small(encoder=tower | {"heads": 5}).encoder_model
 
 
+@pytest.mark.parametrize(
+    ("order", "reads", "message"),
+    [
+        (["reads", "builds"], {}, r"no layer before caches 4 x \(16 \+ 16\)"),
+        (["builds", "reads"], {"kv_heads": 1}, r"no layer before caches 1 x \(16 \+ 16\)"),
+        (["builds", "reads"], {"value_dim": 8}, r"no layer before caches 4 x \(16 \+ 8\)"),
+    ],
+)
+def test_a_cache_is_shared_that_is_there(
+    order: list[str], reads: dict[str, int], message: str
+) -> None:
+    kinds = [{"name": "builds"}, {"name": "reads", "attention": {"shares_cache": True} | reads}]
+    field = r"layer_kinds\.reads\.attention\.shares_cache: True"
+    with pytest.raises(ConfigError, match=f"{field} .* {message}"):
+        small(layer_kinds=kinds, layer_order=[{"kinds": order, "times": 2}])
+    with pytest.raises(ConfigError, match=r"attention\.shares_cache: True"):
+        small(attention={"shares_cache": True})
+
+
 def test_formats_by_phase_are_part_of_a_model() -> None:
     spec = small(precision={"prefill": {"weights": "nvfp4"}, "decode": {"weights": "w1.75"}})
     assert spec.precision.prefill is not None
