@@ -282,7 +282,7 @@ class PerformanceModel:
         row = op.columns * get_format(op.format).bytes
         return 1 if kept is None or row <= kept else PASSES[op.kind]
 
-    def _units(self, how: Conversion) -> np.void:
+    def _units(self, how: Conversion) -> Any:
         """The machine with the units that compute a product."""
         return self._record if how.arrays else self._plain
 
