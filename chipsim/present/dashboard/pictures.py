@@ -43,6 +43,10 @@ WATTS = {"die": BLUE, "memory": ORANGE, "overhead": GREEN, "stated": MUTED}
 """Parts of a chip's TDP and their colours."""
 
 
+SMALL = 0.01
+"""Groups of operators below this part of the time are drawn as one."""
+
+
 def where(point: CutPoint) -> str:
     """What a point leaves of its chip, in words."""
     step = point.steps[0]
@@ -172,35 +176,50 @@ def _reference(points: list[Reference], index: int, of: Any) -> dict[str, Any]:
 
 
 def breakdown_sketch(uncut: CutPoint, here: CutPoint) -> Sketch:
-    """Where the time goes, uncut and cut: groups of operators stacked."""
+    """Where the time goes, uncut and cut: groups of operators stacked, small ones as one."""
     points = [("uncut", uncut), ("this chip", here)]
-    grouped = [(name, groups_of(p)) for name, p in points if p.estimate is not None]
-    data = []
-    for group in in_order({name for _, groups in grouped for name in groups}):
-        times = [groups.get(group, {"latency_s": 0.0})["latency_s"] for _, groups in grouped]
-        data.append(
-            _bar(
-                group_name(group),
-                group_colour(group),
-                [name for name, _ in grouped],
-                [1e3 * time for time in times],
-                [
-                    f"<b>{group_name(group)}</b>, {name}<br>{seconds(time)}, "
-                    f"{percent(time / sum(g['latency_s'] for g in groups.values()))}"
-                    for (name, groups), time in zip(grouped, times, strict=True)
-                ],
-            )
-        )
+    grouped = [(name, _seconds(p)) for name, p in points if p.estimate is not None]
+    total = max(sum(times.values()) for _, times in grouped)
+    known = in_order({group for _, times in grouped for group in times})
+    small = [g for g in known if all(t.get(g, 0.0) < SMALL * total for _, t in grouped)]
+    small = small if len(small) > 1 else []
+    data = [
+        _group_bars([g], grouped, group_name(g), group_colour(g))
+        for g in known
+        if g not in small
+    ]
+    if small:
+        data.append(_group_bars(small, grouped, f"{len(small)} others", MUTED))
     return sketch(
         data,
         _most_changed(uncut, here),
-        "seconds of the phase by group of operators",
+        "time of the phase by group of operators",
         height=400,
         barmode="stack",
         xaxis=axis("Latency (ms)", rangemode="tozero", showgrid=True),
         yaxis={"autorange": "reversed", "showgrid": False},
         legend=legend_below(),
     )
+
+
+def _seconds(point: CutPoint) -> dict[str, float]:
+    return {group: content["latency_s"] for group, content in groups_of(point).items()}
+
+
+def _group_bars(
+    groups: Sequence[str],
+    grouped: Sequence[tuple[str, dict[str, float]]],
+    name: str,
+    colour: str,
+) -> dict[str, Any]:
+    """One trace: some groups of both chips together."""
+    times = [sum(of.get(group, 0.0) for group in groups) for _, of in grouped]
+    listed = "" if len(groups) == 1 else f"<br>{', '.join(map(group_name, groups))}"
+    hover = [
+        f"<b>{name}</b>, {chip}<br>{seconds(time)}, {percent(time / sum(of.values()))}{listed}"
+        for (chip, of), time in zip(grouped, times, strict=True)
+    ]
+    return _bar(name, colour, [chip for chip, _ in grouped], [1e3 * t for t in times], hover)
 
 
 def _bar(
