@@ -7,6 +7,7 @@ import json
 import re
 from base64 import b64decode
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -15,11 +16,13 @@ from plotly.offline import get_plotlyjs
 
 from chipsim.errors import ChipsimError
 from chipsim.explore.compare import compare_phases
-from chipsim.explore.cuts import CutsResult
 from chipsim.explore.opened import open_result
 from chipsim.explore.store import Stored, save
 from chipsim.ops.phase import Phase
 from chipsim.present.report import report, write_report
+
+if TYPE_CHECKING:
+    from chipsim.explore.cuts import CutsResult
 
 
 def figures(html: str) -> list[dict[str, object]]:
@@ -63,7 +66,9 @@ def test_another_version_is_told(curve: CutsResult, tmp_path: Path) -> None:
     stored = open_result(save(curve, tmp_path / "curve.csv"))
     table = stored.table.assign(latency_s=stored.table["latency_s"] * 1.01)
     moved = Stored(stored.path, table, stored.configuration, "0.0.1", None)
-    assert "Saved by chipsim 0.0.1; this version differs by up to 0.990 %" in report(moved).html()
+    assert (
+        "Saved by chipsim 0.0.1; this version differs by up to 0.990 %" in report(moved).html()
+    )
 
 
 def test_a_comparison_keeps_its_totals(tmp_path: Path) -> None:

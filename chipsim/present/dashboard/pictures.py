@@ -15,7 +15,6 @@ from chipsim.present.theme import (
     GREEN,
     INK,
     LINES,
-    MARKERS,
     MUTED,
     ORANGE,
     PAPER,
@@ -28,7 +27,6 @@ from chipsim.present.theme import (
 
 if TYPE_CHECKING:
     from chipsim.explore.cuts import CutPoint, CutsResult
-    from chipsim.present.cuts import Reference
 
 DOLLARS = {
     "die": BLUE,
@@ -69,11 +67,14 @@ def verdict(point: CutPoint) -> str:
 
 
 def curve_sketch(
-    run: CutsResult, here: CutPoint, references: Sequence[Reference] = ()
+    run: CutsResult, here: CutPoint, references: Sequence[dict[str, Any]] = ()
 ) -> Sketch:
     """Slowdown against one resource, the point where the slider is, and published figures.
 
-    References hold for the chip with nothing else cut; they are drawn while that is so.
+    Parameters
+    ----------
+    references : sequence of dict
+        Traces of published figures, which hold for the chip with nothing else cut.
     """
     of = AXES[run.resources[0]]
     runs = [point for point in run.points if point.estimate is not None]
@@ -87,7 +88,7 @@ def curve_sketch(
             "hovertemplate": "%{customdata}<extra></extra>",
         }
     ]  # fmt: skip
-    data += [_reference(points, i, of) for i, points in enumerate(_by_label(references))]
+    data += references
     data.append(_marker(run, of))
     if here.slowdown is not None:
         data.append(_here(here, of))
@@ -151,27 +152,6 @@ def _here(point: CutPoint, of: Any) -> dict[str, Any]:
         "marker": {"size": 14, "color": VERMILION, "line": {"width": 2, "color": PAPER}},
         "customdata": [_point_hover(point)], "hovertemplate": "%{customdata}<extra></extra>",
         "cliponaxis": False,
-    }  # fmt: skip
-
-
-def _by_label(references: Sequence[Reference]) -> list[list[Reference]]:
-    found: dict[str, list[Reference]] = {}
-    for each in references:
-        found.setdefault(each.label, []).append(each)
-    return list(found.values())
-
-
-def _reference(points: list[Reference], index: int, of: Any) -> dict[str, Any]:
-    colour, symbol = MARKERS[index % len(MARKERS)]
-    return {
-        "type": "scatter", "mode": "markers", "name": points[0].label,
-        "x": [of.shown(p.value) for p in points], "y": [p.slowdown for p in points],
-        "marker": {"symbol": symbol, "size": 9, "color": colour, "line": {"width": 1}},
-        "customdata": [
-            f"<b>{p.label}</b><br>{of.text(p.value)}, slowdown {digits(p.slowdown)}×"
-            for p in points
-        ],
-        "hovertemplate": "%{customdata}<extra></extra>",
     }  # fmt: skip
 
 
