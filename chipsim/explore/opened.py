@@ -28,6 +28,13 @@ MOST_ROWS, MOST_COLUMNS = 1_000_000, 300
 MOST_CELL_BYTES = 2**30
 """Of a Parquet file's columns, uncompressed."""
 
+DAMAGE = (
+    *(ValueError, TypeError, LookupError, AttributeError),
+    *(OSError, ArithmeticError, MemoryError, RuntimeError),
+)
+"""What readers of files raise over bytes that are not what they seem; RuntimeError is that of
+nesting without end, and of what a reader has not learnt."""
+
 ENDINGS = (".parquet", ".csv", ".json")
 
 
@@ -70,7 +77,7 @@ def opened(path: Path, rows: bytes, side: bytes | None) -> Stored:
     try:
         _check_parquet(path, rows)
         stored = read_back(path, rows, side) if side is not None else _alone(path, rows)
-    except (ValueError, TypeError, KeyError, OSError, ArithmeticError, MemoryError) as error:
+    except DAMAGE as error:
         told = " ".join(str(error).split())[:120] or type(error).__name__
         raise ChipsimError(f"{name}: is damaged, or no {path.suffix} file: {told}") from None
     _check_size(name, *stored.table.shape)

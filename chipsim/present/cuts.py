@@ -81,7 +81,7 @@ def _curve(runs: list[CutsResult], references: list[Reference]) -> go.Figure:
     for run, colour in zip(runs, _colours(len(runs)), strict=True):
         figure.add_trace(_line(run, axis, colour, largest=largest), 1, 1)
     if not largest:
-        for trace in _reference_traces(references, main, axis):
+        for trace in reference_traces(references, main, axis):
             figure.add_trace(trace, 1, 1)
         figure.add_hline(1.0, line={"color": MUTED, "width": 1, "dash": "dot"}, row=1, col=1)
     figure.add_trace(_uncut(main, axis, largest=largest), 1, 1)
@@ -182,7 +182,7 @@ def _impossible(run: CutsResult, axis: Axis, *, largest: bool) -> go.Scatter | N
     )
 
 
-def _reference_traces(
+def reference_traces(
     references: list[Reference], run: CutsResult, axis: Axis
 ) -> list[go.Scatter]:
     """One trace per label; of a source's phases the nearest is shown, others on demand."""

@@ -83,7 +83,8 @@ def roofline_figure(sides: Sequence[Side], subtitle: str = "") -> Sketch:
     low = 10.0 ** math.floor(math.log10(min([*places, 1.0])) - 0.3)
     high = 10.0 ** math.ceil(math.log10(max([*places, *(s.ridge for s in sides)])) + 0.3)
     data = [trace for i, side in enumerate(sides) for trace in _roofs(side, i, low, high)]
-    data += [trace for i, side in enumerate(sides) for trace in _operators(side, i)]
+    right = low * (high / low) ** 0.6  # from here on there is no room for a name
+    data += [trace for i, side in enumerate(sides) for trace in _operators(side, i, right)]
     lowest = min(_reached(row) for side in sides for row in drawn(side.estimate))
     top = max(side.peak[1] for side in sides)
     return sketch(
@@ -92,11 +93,11 @@ def roofline_figure(sides: Sequence[Side], subtitle: str = "") -> Sketch:
         subtitle or "a point is an operator, its area its share of the time",
         height=480,
         xaxis=axis(
-            "Arithmetic per byte of memory (FLOP/B)",
+            "FLOP per byte of memory",
             type="log", range=[math.log10(low), math.log10(high)], dtick=1,
         ),
         yaxis=axis(
-            "Arithmetic reached (FLOP/s)",
+            "Reached (FLOP/s)",
             type="log", range=[math.log10(lowest) - 0.4, math.log10(top) + 0.35],
             tickformat="~s", dtick=1,
         ),
@@ -140,7 +141,7 @@ def _roofs(side: Side, index: int, low: float, high: float) -> list[dict[str, An
     ]  # fmt: skip
 
 
-def _operators(side: Side, index: int) -> list[dict[str, Any]]:
+def _operators(side: Side, index: int, right: float) -> list[dict[str, Any]]:
     rows, total = drawn(side.estimate), side.estimate.latency_s
     by_group: dict[str, list[OperatorRow]] = {}
     for row in rows:
@@ -153,10 +154,13 @@ def _operators(side: Side, index: int) -> list[dict[str, Any]]:
             "x": [_intensity(row) for row in by_group[group]],
             "y": [_reached(row) for row in by_group[group]],
             "text": [
-                f"\N{EN SPACE}{group_name(group)}" if row.name in told else ""
+                _beside(row, right) if row.name in told else "" for row in by_group[group]
+            ],
+            "textposition": [
+                f"bottom {'left' if _intensity(row) > right else 'right'}"
                 for row in by_group[group]
             ],
-            "textposition": "bottom right", "textfont": {"size": 12},
+            "textfont": {"size": 12},
             "marker": {
                 "color": group_colour(group),
                 "symbol": "circle" if index == 0 else "circle-open",
@@ -169,6 +173,12 @@ def _operators(side: Side, index: int) -> list[dict[str, Any]]:
         }
         for group in in_order(set(by_group))
     ]  # fmt: skip
+
+
+def _beside(row: OperatorRow, right: float) -> str:
+    """A name at a distance from its point."""
+    name, space = group_name(row.group), "\N{EN SPACE}"
+    return f"{name}{space}" if _intensity(row) > right else f"{space}{name}"
 
 
 def _labelled(rows: Sequence[OperatorRow], total: float) -> set[str]:

@@ -247,3 +247,40 @@ def test_largest_within_equals_a_plain_scan(
     assert largest_within(latency, limit, most) == expected
     assert len(tried) <= 2 + 2 * (most + 1).bit_length()
     assert all(1 <= batch <= most for batch in tried)
+
+
+def test_held_resources_are_cut_at_every_point() -> None:
+    """The same chip made by hand, and slowdowns over the whole one."""
+    held = {"cores": 0.5, "l2": 0.6}
+    run = bloom(DECODE, {"memory_bandwidth": [1.0, 0.7]}, held=held)
+    whole = estimate("spad-h100", "bloom-176b", DECODE, "tp=8", execution="ideal").latency_s
+    for point, part in zip(run.points, (1.0, 0.7), strict=True):
+        chip = Chip.load("spad-h100").scaled(cores=0.5, l2=0.6, memory_bandwidth=part)
+        by_hand = estimate(chip, "bloom-176b", DECODE, "tp=8", execution="ideal").latency_s
+        assert point.latency_s == by_hand
+        assert point.slowdown == by_hand / whole
+        assert point.chip == chip
+    assert run.resources == ("memory_bandwidth",)
+
+
+@pytest.mark.parametrize(
+    ("held", "says"),
+    [
+        ({"memory_bandwidth": 0.5}, "held.*not swept"),
+        ({"bandwidth": 0.5}, "unknown resource"),
+        ({"cores": 0.0}, "above 0"),
+        ({"cores": math.nan}, "above 0"),
+    ],
+)
+def test_what_cannot_be_held(held: dict[str, float], says: str) -> None:
+    with pytest.raises(ChipsimError, match=says):
+        bloom(DECODE, {"memory_bandwidth": [1.0]}, held=held)
+
+
+def test_operators_carry_their_work() -> None:
+    run = bloom(DECODE, {"cores": [0.5]})
+    rows = run.points[0].operators()
+    found = run.points[0].estimate
+    assert found is not None
+    assert sum(row["flops"] for row in rows) == pytest.approx(found.flops)
+    assert all(row["memory_bytes"] >= 0 for row in rows)

@@ -12,6 +12,7 @@ from dash import Dash, Input, Output, dcc, html
 from chipsim.errors import ChipsimError
 from chipsim.present.axes import AXES
 from chipsim.present.command import cuts_command
+from chipsim.present.cuts import reference_traces
 from chipsim.present.dashboard import asking, live
 from chipsim.present.dashboard.parts import (
     card,
@@ -34,7 +35,7 @@ from chipsim.present.dashboard.pictures import (
 from chipsim.present.dashboard.state import Choice, Fields, Number, query_of
 from chipsim.present.quantities import digits, percent, seconds
 from chipsim.present.roofline import Side, roofline_figure
-from chipsim.validation.spad import ReferencePoint, reference_points
+from chipsim.validation.spad import reference_points
 
 PATH, NAME = "/", "Cuts"
 
@@ -326,6 +327,9 @@ def _label(asked: live.Asked, name: str, part: float) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _references(asked: live.Asked, axis: str) -> tuple[ReferencePoint, ...]:
-    """Published figures of this cut."""
-    return tuple(reference_points(asked.model, asked.chip, asked.as_phase(), axis))
+def _references(asked: live.Asked, axis: str) -> tuple[dict[str, Any], ...]:
+    """Published figures of this cut as traces, those of the nearest phase shown."""
+    points = list(reference_points(asked.model, asked.chip, asked.as_phase(), axis))
+    run = live.curve(asked, (), axis, (1.0,))
+    traces = reference_traces(points, run, AXES[axis])  # type: ignore[arg-type]  # as `cuts` draws
+    return tuple(trace.to_plotly_json() for trace in traces)

@@ -15,7 +15,6 @@ from chipsim.present.theme import (
     GREEN,
     INK,
     LINES,
-    MARKERS,
     MUTED,
     ORANGE,
     PAPER,
@@ -28,7 +27,6 @@ from chipsim.present.theme import (
 
 if TYPE_CHECKING:
     from chipsim.explore.cuts import CutPoint, CutsResult
-    from chipsim.present.cuts import Reference
 
 DOLLARS = {
     "die": BLUE,
@@ -41,6 +39,10 @@ DOLLARS = {
 
 WATTS = {"die": BLUE, "memory": ORANGE, "overhead": GREEN, "stated": MUTED}
 """Parts of a chip's TDP and their colours."""
+
+
+SMALL = 0.01
+"""Groups of operators below this part of the time are drawn as one."""
 
 
 def where(point: CutPoint) -> str:
@@ -65,11 +67,14 @@ def verdict(point: CutPoint) -> str:
 
 
 def curve_sketch(
-    run: CutsResult, here: CutPoint, references: Sequence[Reference] = ()
+    run: CutsResult, here: CutPoint, references: Sequence[dict[str, Any]] = ()
 ) -> Sketch:
     """Slowdown against one resource, the point where the slider is, and published figures.
 
-    References hold for the chip with nothing else cut; they are drawn while that is so.
+    Parameters
+    ----------
+    references : sequence of dict
+        Traces of published figures, which hold for the chip with nothing else cut.
     """
     of = AXES[run.resources[0]]
     runs = [point for point in run.points if point.estimate is not None]
@@ -83,7 +88,7 @@ def curve_sketch(
             "hovertemplate": "%{customdata}<extra></extra>",
         }
     ]  # fmt: skip
-    data += [_reference(points, i, of) for i, points in enumerate(_by_label(references))]
+    data += references
     data.append(_marker(run, of))
     if here.slowdown is not None:
         data.append(_here(here, of))
@@ -150,57 +155,51 @@ def _here(point: CutPoint, of: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _by_label(references: Sequence[Reference]) -> list[list[Reference]]:
-    found: dict[str, list[Reference]] = {}
-    for each in references:
-        found.setdefault(each.label, []).append(each)
-    return list(found.values())
-
-
-def _reference(points: list[Reference], index: int, of: Any) -> dict[str, Any]:
-    colour, symbol = MARKERS[index % len(MARKERS)]
-    return {
-        "type": "scatter", "mode": "markers", "name": points[0].label,
-        "x": [of.shown(p.value) for p in points], "y": [p.slowdown for p in points],
-        "marker": {"symbol": symbol, "size": 9, "color": colour, "line": {"width": 1}},
-        "customdata": [
-            f"<b>{p.label}</b><br>{of.text(p.value)}, slowdown {digits(p.slowdown)}×"
-            for p in points
-        ],
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }  # fmt: skip
-
-
 def breakdown_sketch(uncut: CutPoint, here: CutPoint) -> Sketch:
-    """Where the time goes, uncut and cut: groups of operators stacked."""
+    """Where the time goes, uncut and cut: groups of operators stacked, small ones as one."""
     points = [("uncut", uncut), ("this chip", here)]
-    grouped = [(name, groups_of(p)) for name, p in points if p.estimate is not None]
-    data = []
-    for group in in_order({name for _, groups in grouped for name in groups}):
-        times = [groups.get(group, {"latency_s": 0.0})["latency_s"] for _, groups in grouped]
-        data.append(
-            _bar(
-                group_name(group),
-                group_colour(group),
-                [name for name, _ in grouped],
-                [1e3 * time for time in times],
-                [
-                    f"<b>{group_name(group)}</b>, {name}<br>{seconds(time)}, "
-                    f"{percent(time / sum(g['latency_s'] for g in groups.values()))}"
-                    for (name, groups), time in zip(grouped, times, strict=True)
-                ],
-            )
-        )
+    grouped = [(name, _seconds(p)) for name, p in points if p.estimate is not None]
+    total = max(sum(times.values()) for _, times in grouped)
+    known = in_order({group for _, times in grouped for group in times})
+    small = [g for g in known if all(t.get(g, 0.0) < SMALL * total for _, t in grouped)]
+    small = small if len(small) > 1 else []
+    data = [
+        _group_bars([g], grouped, group_name(g), group_colour(g))
+        for g in known
+        if g not in small
+    ]
+    if small:
+        data.append(_group_bars(small, grouped, f"{len(small)} others", MUTED))
     return sketch(
         data,
         _most_changed(uncut, here),
-        "seconds of the phase by group of operators",
+        "time of the phase by group of operators",
         height=400,
         barmode="stack",
         xaxis=axis("Latency (ms)", rangemode="tozero", showgrid=True),
         yaxis={"autorange": "reversed", "showgrid": False},
         legend=legend_below(),
     )
+
+
+def _seconds(point: CutPoint) -> dict[str, float]:
+    return {group: content["latency_s"] for group, content in groups_of(point).items()}
+
+
+def _group_bars(
+    groups: Sequence[str],
+    grouped: Sequence[tuple[str, dict[str, float]]],
+    name: str,
+    colour: str,
+) -> dict[str, Any]:
+    """One trace: some groups of both chips together."""
+    times = [sum(of.get(group, 0.0) for group in groups) for _, of in grouped]
+    listed = "" if len(groups) == 1 else f"<br>{', '.join(map(group_name, groups))}"
+    hover = [
+        f"<b>{name}</b>, {chip}<br>{seconds(time)}, {percent(time / sum(of.values()))}{listed}"
+        for (chip, of), time in zip(grouped, times, strict=True)
+    ]
+    return _bar(name, colour, [chip for chip, _ in grouped], [1e3 * t for t in times], hover)
 
 
 def _bar(

@@ -88,6 +88,12 @@
   /* The first link of a page is its state: the address bar follows it, so that a reload, a
      bookmark or a copied address shows the same. */
   new MutationObserver(() => {
+    const aside = document.querySelector('main aside:not([data-seen])');
+    if (aside) {
+      aside.dataset.seen = '';
+      if (innerWidth < 820)  // pictures first where there is no room beside the controls
+        aside.querySelectorAll(':scope > details').forEach(part => { part.open = false; });
+    }
     const link = document.querySelector('main .card footer a[href]');
     const wanted = link && link.getAttribute('href');
     if (!wanted || wanted.split('?')[0] !== location.pathname) return;
