@@ -356,7 +356,11 @@ def merge_seconds(
 
 @inline
 def best_split(
-    machine: Record, shape: AttentionShape, cut: Cut, total: int, longest: int,
+    machine: Record,
+    shape: AttentionShape,
+    cut: Cut,
+    total: int,
+    longest: int,
     best: AttentionCost,
 ) -> AttentionCost:
     """The best of ``best`` and every split of a cut with so many key blocks of one KV head in
