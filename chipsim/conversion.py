@@ -74,8 +74,9 @@ def conversion(chip: Chip, *operands: Operand, accumulate: str = "fp32") -> Conv
     has_arrays = chip.core.systolic_array is not None
     flops, notes = 0.0, []
     for what, name, elements in operands:
-        if compute not in (name, get_format(name).element) and not (not has_arrays and get_format(name).bits >= 16):
-            flops += get_format(name).unpack_flops * elements
+        own = get_format(name)
+        if not (compute in (name, own.element) or (not has_arrays and own.bits >= 16)):
+            flops += own.unpack_flops * elements
             notes.append(f"{what} {name} -> {compute}")
     if has_arrays:
         macs = chip.macs_per_cycle(compute, accumulate)

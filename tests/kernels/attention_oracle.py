@@ -80,7 +80,8 @@ def _mapped(m: Any, s: AttentionShape, group: int, rows: int, split: int, keys: 
     pieces = heads * split
     # Some core has so many pieces of the first tiles, each at least as long as the shortest.
     waves = max(
-        math.ceil(pieces * count / places) * (start + max(1, min(blocks[:count]) // split) * step)
+        math.ceil(pieces * count / places)
+        * (start + max(1, min(blocks[:count]) // split) * step)
         for count in range(1, len(blocks) + 1)
         if count == 1 or pieces / places * (count - 1) < 64
     )
