@@ -161,7 +161,7 @@ class Kernels(Spec):
     """Exchanges in a node: the links alone, or NCCL's protocols with the factors of `Links`."""
     merged_split: StrictBool = False
     """Partial sums of a split k merge without traffic, else through L2 (or memory)."""
-    narrow: dict[str, Narrow] = Field(default={})
+    narrow: dict[str, Narrow] = Field(default_factory=dict)
     """Quantisers, and products of 8 bits and less, by format (of the weights)."""
 
 

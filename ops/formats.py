@@ -63,7 +63,8 @@ FORMATS: dict[str, Format] = {
         Format("bf16", 16),
         Format("fp16", 16),
         Format("fp8", 8),
-        Format("fp8-block", 8, 32, 128 * 128, element="fp8"),  # DeepSeek-V3 report, 3.3
+        # DeepSeek-V3 report, 3.3
+        Format("fp8-block", 8, scale_bits=32, group=128 * 128, element="fp8"),
         Format("int8", 8),
         Format("int4", 4, scale_bits=16, group=128),  # GPTQ, AWQ: fp16 scale per 128
         Format("mxfp8", 8, scale_bits=8, group=32),  # OCP microscaling v1.0

@@ -29,8 +29,10 @@ from chipsim.ops.operators import (
     Activation,
     AllGather,
     AllReduce,
+    Attention,
     Elementwise,
     Gemm,
+    LatentAttention,
     Norm,
     Operator,
     Softmax,
@@ -242,6 +244,97 @@ def test_a_row_longer_than_the_buffer_is_read_once_per_pass(kind: Any, reads: in
     assert longer.memory_bytes == 64 * 1025 * 2 * (reads + 1)
     kept = PerformanceModel(chip(), block()).estimate(kind("kept", 64, 10**6))
     assert kept.memory_bytes == 64 * 10**6 * 2 * 2
+
+
+# -------------------------------------------------------------------- attention
+
+HEADS = 5
+"""Heads of one query each, on 4 cores: the fifth makes a second wave."""
+DECODE = Attention("decode", 1, HEADS, HEADS, 64, context=128)
+TILE = {"least_rows": 64, "most_rows": 64, "scores": 8192}
+BLOCK = (64 * 128 * 64 + 64 * 64 * 128) / (2 * 16 * 16) / 1e9
+"""Seconds of 64 rows against 128 keys, scores and values, at the rate of the arrays."""
+
+
+def attention_core(**factors: Any) -> float:
+    """Seconds of the busiest core where splitting keys never pays."""
+    free = {
+        "exp_flops": 1.0,
+        "sync": 1.0,
+        "kernels": {"fused": TILE | factors.pop("fused", {})},
+    }
+    model = PerformanceModel(chip(memory=VAST, array=(16, 16)), block(**(free | factors)))
+    return model.estimate(DECODE).parts["core"]
+
+
+@pytest.mark.parametrize("start", [0.0, 1e-6, 1e-4])
+def test_every_tile_has_its_latency(start: float) -> None:
+    vector = 7 * 64 * 128 / (VECTOR / 4)
+    assert attention_core(tile_latency=start) == about(2 * (start + max(BLOCK, vector)))
+
+
+def test_a_tile_takes_queries_and_stores_results_through_its_core() -> None:
+    """128 bytes each, at 2 bytes per cycle and row and column of 2 arrays of 16 x 16."""
+    vector = 7 * 64 * 128 / (VECTOR / 4)
+    port = 128 / (2 * 2 * 32 * 1e9)
+    for factors, parts in (({"core_feed": 2.0}, 1), ({"core_feed": 2.0, "core_store": 1.0}, 3)):
+        expected = 2 * (parts * port + max(BLOCK, vector))
+        assert attention_core(**factors) == about(expected)
+
+
+@pytest.mark.parametrize(("chunk", "keys"), [(1, 128), (100, 200), (512, 512)])
+def test_a_tile_draws_its_keys_by_chunks(chunk: int, keys: int) -> None:
+    """Keys and values of 256 bytes at 0.25 bytes per cycle and edge: 16 GB/s of a core."""
+    found = attention_core(tile_draw=0.25, fused={"chunk": chunk})
+    assert found == about(2 * keys * 256 / (0.25 * 64 * 1e9))
+
+
+@pytest.mark.parametrize(("resident", "waves"), [(1, 2), (2, 1)])
+def test_more_tiles_at_once_hide_their_latency(resident: int, waves: int) -> None:
+    """A second tile beside the first starts at once; SRAM has room for three of 40 KiB."""
+    found = attention_core(tile_latency=1e-3, fused={"resident": resident})
+    assert found == pytest.approx(waves * 1e-3, rel=0.05)
+
+
+def test_split_keys_meet_and_merge() -> None:
+    """4 pieces of one head: the cores meet; a kernel of its own merges, where that is said."""
+    one = Attention("one", 1, 1, 1, 64, context=8192)
+    for merge, launch in (("same", 0.0), ("kernel", 3e-6)):
+        factors = {
+            "sync": 1e-6, "launch": {"elementwise": 3e-6},
+            "kernels": {"fused": TILE | {"merge": merge}},
+        }  # fmt: skip
+        found = PerformanceModel(chip(memory=VAST), block(**factors)).estimate(one)
+        split = found.mapping["split"]
+        assert split > 1
+        partial = 2 * split * (64 + 2) * 4 / L2
+        assert found.parts["reduction"] == about(1e-6 + launch + partial)
+
+
+def test_prompts_and_latents_are_split_only_where_the_source_does() -> None:
+    """One head of 256 queries (4 tiles) and 65536 keys; a latent row of one query."""
+    prompt = Attention("prompt", 1, 1, 1, 64, query=256, context=65536)
+    latent = LatentAttention("latent", 1, 16, 512, 64, context=65536)
+    for operator, switch in ((prompt, "prompt_split"), (latent, "latent_split")):
+        splits = [
+            PerformanceModel(
+                chip(memory=VAST), block(kernels={"fused": TILE | {switch: allowed}})
+            ).estimate(operator).mapping["split"]
+            for allowed in (True, False)
+        ]  # fmt: skip
+        assert splits[0] > splits[1] == 1, switch
+
+
+def test_heads_of_prompts_are_packed_only_where_the_source_does() -> None:
+    """8 heads of 8 queries share keys: packed, one tile of 64 rows, else 8 of 64 rows."""
+    prompt = Attention("prompt", 1, 8, 1, 64, query=8, context=4096)
+    times = [
+        PerformanceModel(
+            chip(memory=VAST), block(kernels={"fused": TILE | {"packed_prompts": packed}})
+        ).estimate(prompt).parts["core"]
+        for packed in (True, False)
+    ]  # fmt: skip
+    assert times[1] == pytest.approx(8 * times[0], rel=0.05)
 
 
 # --------------------------------------------------------------------- products

@@ -25,13 +25,13 @@ SHAPE = Shape(128, 96, 256, 1, 2.0, 2.0, 2.0, 1.0, True)
 """12 tiles of 32 x 32 on 8 cores: 2 waves, each of 4 steps along k."""
 MAPPING = Mapping(32, 32, 64, 1, 2, 3, NONE, 2)
 SPLIT = MAPPING._replace(split=2, rm=1, rn=3)
-FREE = {"memory_bandwidth": VAST, "l2_bandwidth": VAST}
+FREE: dict[str, Any] = {"memory_bandwidth": VAST, "l2_bandwidth": VAST}
 """Nothing but the cores takes time."""
 ARRAYS = 2 * (256 + 4 * 30) * 1e-9
 """2 waves: one pass per lane of 256 cycles, and 4 slices that fill and drain."""
 
 
-def cost(shape: Shape = SHAPE, mapping: Mapping = MAPPING, **fields: float) -> Any:
+def cost(shape: Shape = SHAPE, mapping: Mapping = MAPPING, **fields: Any) -> Any:
     return evaluate(machine(**fields), shape, mapping)
 
 
@@ -96,7 +96,11 @@ def test_compute_and_memory_join_with_an_exponent(p: float) -> None:
     bandwidth = 2 * 2.0 * 96 * 256 / 1e-6
     found = cost(shape, memory_bandwidth=bandwidth, l2_bandwidth=VAST, join=p)
     assert found.latency == pytest.approx((ARRAYS**p + 1e-6**p) ** (1 / p), rel=1e-6)
-    serial = {"overlap_weights": 0.0, "overlap_activations": 0.0, "overlap_stores": 0.0}
+    serial: dict[str, Any] = {
+        "overlap_weights": 0.0,
+        "overlap_activations": 0.0,
+        "overlap_stores": 0.0,
+    }
     apart = cost(shape, memory_bandwidth=bandwidth, l2_bandwidth=VAST, join=p, **serial)
     assert apart.latency == pytest.approx(ARRAYS + 1e-6, rel=1e-6)
 
@@ -125,7 +129,7 @@ A, B, C = 128 * 256 * 2, 96 * 256 * 2, 128 * 96 * 2
 )
 def test_warm_activations_stay_in_l2_and_weights_do_not(capacity: float, found: float) -> None:
     """One raster holds all tiles, so each operand is read once."""
-    fields = {"warm": 1.0, "l2_capacity": capacity * (A + B + C), "cores": 12}
+    fields: dict[str, Any] = {"warm": 1.0, "l2_capacity": capacity * (A + B + C), "cores": 12}
     mapping = MAPPING._replace(rm=4, rn=3)
     assert cost(mapping=mapping, **fields).traffic == about(B + (1 - found) * (A + C))
     cached = SHAPE._replace(weights=False)

@@ -32,10 +32,9 @@ from chipsim.kernels.gemm import (
     array_passes,
     busiest,
     ceil_div,
-    hidden_seconds,
-    warm_share,
 )
 from chipsim.kernels.jit import inline, kernel
+from chipsim.kernels.memory import hidden_seconds, warm_share
 
 if TYPE_CHECKING:
     from chipsim.kernels.machine import Record

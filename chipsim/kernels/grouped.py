@@ -22,10 +22,10 @@ from chipsim.kernels.gemm import (
     joined,
     k_slice,
     tile_of,
-    warm_share,
 )
 from chipsim.kernels.gemm_search import SPLITS, allowed, most_split, panel_tiles, tile_sides
 from chipsim.kernels.jit import inline, kernel
+from chipsim.kernels.memory import warm_share
 
 if TYPE_CHECKING:
     from chipsim.kernels.machine import Record

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from chipsim.kernels.gemm import array_passes, ceil_div, hidden_seconds, joined_bandwidth
+from chipsim.kernels.gemm import array_passes, ceil_div
 from chipsim.kernels.jit import inline, kernel
+from chipsim.kernels.memory import hidden_seconds, joined_bandwidth
 
 if TYPE_CHECKING:
     from chipsim.kernels.machine import Record

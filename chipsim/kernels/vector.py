@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from chipsim.kernels.gemm import joined_bandwidth
 from chipsim.kernels.jit import kernel
+from chipsim.kernels.memory import joined_bandwidth
 
 if TYPE_CHECKING:
     from chipsim.kernels.machine import Record

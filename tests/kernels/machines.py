@@ -87,6 +87,14 @@ MEASURED: dict[str, float] = {
 """Every factor of measured silicon, each large enough to matter for small products."""
 
 
+TILES: dict[str, float] = {
+    "tile_latency": 4e-7, "tile_draw": 2e11, "core_feed": 4e10, "core_store": 1.2e10,
+    "sync": 2e-8, "least_rows": 64.0, "most_rows": 128.0, "tile_scores": 8192.0,
+    "chunk_keys": 64.0, "prompt_split": 0.0,
+}  # fmt: skip
+"""Tiles as measured GPUs have them."""
+
+
 def machine(**fields: float) -> Any:
     """The same as a record of `MACHINE`, as kernels take it."""
     record = np.zeros(1, MACHINE)

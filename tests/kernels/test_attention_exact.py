@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chipsim.kernels.attention import AttentionShape, attention_search
 from tests.kernels import attention_oracle as oracle
-from tests.kernels.machines import machine, machines, plain
+from tests.kernels.machines import TILES, machine, machines, plain
 
 SERIAL: dict[str, float] = {
     "overlap_weights": 0.0, "overlap_activations": 0.0, "overlap_stores": 0.0,
@@ -22,7 +22,15 @@ CHIPS: dict[str, dict[str, float]] = {
     "drawn": SERIAL | {"core_draw": 3e10, "overlap_activations": 0.3, "vector_flops": 2e11},
     "vast memory": {"memory_bandwidth": 1e15, "l2_bandwidth": 1e13},
     "vectors alone": {"rows": 0.0, "overlap_stores": 0.3, "l2_bandwidth": math.inf},
-}
+    "measured": TILES,
+    "measured, keys slow to come": TILES | {"tile_draw": 2e9, "chunk_keys": 128.0},
+    "measured, heads apart": TILES | {
+        "packed_prompts": 0.0, "resident_tiles": 2.0, "merge_launch": 3e-7,
+    },
+    "warm, joined, under load": TILES | {
+        "warm": 1.0, "l2_capacity": 3e5, "join": 4.0, "loaded_clock": 0.8, "loaded_after": 1e-6,
+    },
+}  # fmt: skip
 SHAPES: dict[str, tuple[int, ...]] = {
     # batch, query heads, KV heads, head, value, query, context, causal, window
     "a whole block": (1, 9, 9, 64, 64, 1, 64, 1, 0),
@@ -118,3 +126,36 @@ def test_split_keys_by_hand() -> None:
     assert cost.reduction == pytest.approx(2.112e-9, rel=1e-12)
     moved = 131072 / 3e11 * math.sqrt(2) + 2 * math.hypot(128 / 3e11, 128 / 37.5e9)
     assert cost.latency == pytest.approx(209.92e-9 + moved + 2.112e-9, rel=1e-12)
+
+
+def test_a_measured_tile_by_hand() -> None:
+    """9 heads of one query and 65 keys on 8 cores: the ninth makes a second wave.
+
+    A tile of 64 rows takes 128 keys at a time, so one block: over 4 lanes of 16 x 16 its
+    scores are 8 passes of 64 cycles, its values (64 x 64) 4 of 128: 1024 ns. Softmax, 8192 x
+    10 FLOP at 125 GFLOP/s, takes 655.36 ns beside them. A tile of 128 rows takes 64 keys at a
+    time, so two blocks and twice that. Keys come in two chunks of 64, 256 bytes each, at 10
+    GB/s in 3276.8 ns: then all tiles take the same time. A tile starts in 400 ns, takes its
+    query of 128 bytes in 3.2 ns (40 GB/s) and stores 128 bytes in 10.667 ns (12 GB/s).
+    """
+    chip = machine(**TILES | {"tile_draw": 1e10, "sync": 1.0, "memory_bandwidth": 1e15})
+    cost = attention_search(chip, dense(1, 9, 9, 64, 64, 1, 65, 1, 0))
+    start = 400 + 128 / 40 + 128 / 12
+    assert (cost.rows, cost.split) == (128, 1)
+    assert cost.core == pytest.approx(2 * (start + 3276.8) * 1e-9, rel=1e-12)
+    quick = machine(**TILES | {"tile_draw": 1e15, "sync": 1.0, "memory_bandwidth": 1e15})
+    cost = attention_search(quick, dense(1, 9, 9, 64, 64, 1, 65, 1, 0))
+    assert cost.rows == 64
+    assert cost.core == pytest.approx(2 * (start + 1024) * 1e-9, rel=1e-12)
+
+
+def test_tiles_at_once_share_the_arrays_and_hide_their_start() -> None:
+    """16 heads on 8 cores, two at once: both starts run together, the arithmetic does not."""
+    fields = TILES | {"memory_bandwidth": 1e15, "tile_draw": 1e15}
+    shape = dense(1, 16, 16, 64, 64, 1, 128, 1, 0)
+    alone, both = (
+        attention_search(machine(**fields, resident_tiles=tiles), shape) for tiles in (1.0, 2.0)
+    )
+    start = 400 + 128 / 40 + 128 / 12
+    assert alone.core == pytest.approx(2 * (start + 1024) * 1e-9, rel=1e-12)
+    assert both.core == pytest.approx(2 * 1024e-9, rel=1e-12)

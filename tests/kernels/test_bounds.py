@@ -14,7 +14,7 @@ from chipsim.kernels.collective import FULLY_CONNECTED, RING, Sides, all_reduce_
 from chipsim.kernels.gemm import Shape, evaluate
 from chipsim.kernels.gemm_search import search
 from chipsim.kernels.vector import vector_cost
-from tests.kernels.machines import machine, machines, plain, shapes
+from tests.kernels.machines import TILES, machine, machines, plain, shapes
 
 GROW = (
     "memory_bandwidth",
@@ -34,9 +34,13 @@ GROW = (
     "loaded_clock",
     "loaded_after",
     "warm",
+    "tile_draw",
+    "resident_tiles",
+    "prompt_split",
+    "latent_split",
 )
 """Fields of which more never makes a product slower."""
-SHRINK = ("step_latency", "sync")
+SHRINK = ("step_latency", "sync", "tile_latency", "merge_launch")
 """Fields of which less never does."""
 
 attention_shapes = st.builds(
@@ -59,7 +63,7 @@ def grown(fields: dict[str, float], name: str, factor: float) -> dict[str, float
         more[name] = float(math.ceil(more[name]))
     if name.startswith("overlap") or name in SHARES:
         more[name] = min(1.0, fields[name] + 0.3)
-    if name == "warm":
+    if name in ("warm", "prompt_split", "latent_split"):
         more[name] = 1.0
     if name == "tensor_clock":  # what a core moves in a cycle stays
         more |= {port: fields[port] * factor for port in ("core_feed", "core_store")}
@@ -127,7 +131,7 @@ def test_huge_products_do_not_overflow() -> None:
 
 
 @settings(max_examples=150)
-@given(machines, attention_shapes, st.sampled_from(GROW), st.floats(1.0, 3.0))
+@given(machines, attention_shapes, st.sampled_from(GROW + SHRINK), st.floats(1.0, 3.0))
 def test_attention_bounds_and_monotone(
     fields: dict[str, float], shape: AttentionShape, name: str, factor: float
 ) -> None:
@@ -146,6 +150,8 @@ def test_attention_bounds_and_monotone(
     peak = 2.0 * cells * known.tensor_clock if known.rows else known.half_flops
     assert cost.latency >= work / peak * (1 - 1e-12)
     assert cost.latency >= cost.traffic / known.memory_bandwidth * (1 - 1e-12)
+    if name in SHRINK:
+        factor = 1.0 / factor
     after = attention_search(machine(**grown(fields, name, factor)), shape)
     assert after.latency <= cost.latency * (1 + 1e-9)
 
@@ -172,12 +178,23 @@ def test_more_attention_is_never_faster(
     assert more.latency >= less.latency * (1 - 1e-9)
 
 
+DRAWN: dict[str, dict[str, float]] = {
+    "at once": {"overlap_activations": 0.3},
+    "slowly": {"overlap_activations": 0.3, "core_draw": 2e9},
+    "fast": {"overlap_activations": 0.3, "core_draw": 5e10},
+    "by tiles": TILES,
+    "by tiles, heads apart": TILES | {"packed_prompts": 0.0, "resident_tiles": 2.0},
+    "by tiles, slowly": TILES | {"tile_draw": 2e9, "chunk_keys": 128.0, "merge_launch": 3e-6},
+}
+"""How cores come by their keys."""
+
+
 @pytest.mark.parametrize("window", [0, 1, 100])
 @pytest.mark.parametrize("group", [1, 7, 8])
-@pytest.mark.parametrize("draw", [math.inf, 2e9, 5e10])
-def test_attention_rises_query_by_query(draw: float, group: int, window: int) -> None:
+@pytest.mark.parametrize("factors", DRAWN)
+def test_attention_rises_query_by_query(factors: str, group: int, window: int) -> None:
     """Every length in turn: a tile more neither idles cores nor brings keys faster."""
-    chip = machine(core_draw=draw, overlap_activations=0.3)
+    chip = machine(**DRAWN[factors])
     lengths = [
         AttentionShape(1, group, 1, 64, 64, query, 500, True, window, 2.0, 2.0, 1.0)
         for query in range(1, 501)

@@ -88,6 +88,8 @@ class Measurement:
     seconds : float
     where : str
         File and line.
+    version : str
+        Of the source; empty: not said.
     """
 
     operator: str
@@ -99,6 +101,7 @@ class Measurement:
     words: Mapping[str, str]
     seconds: float
     where: str
+    version: str = ""
 
     @property
     def shape(self) -> str:
@@ -163,4 +166,5 @@ def _measurement(operator: str, columns: Columns, row: Row) -> Measurement:
         words,
         row.seconds("latency_s"),
         row.where,
+        row.cells.get("version", ""),
     )

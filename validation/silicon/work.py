@@ -37,6 +37,9 @@ Work = tuple[Operator, ...]
 
 FORMATS = {"fp8_block": "fp8-block"}
 """Formats of a product's operands, where they are not named as the row's."""
+FUSED_ROTARY = {("trtllm", "1.0")}
+"""Sources, with version, that prepare latent prompts in one kernel: their fixed time is that
+of dense attention on the same chip."""
 LATENT, ROTARY, NOPE = 512, 64, 128
 """Elements of DeepSeek's cached row and of a head (DeepSeek-V2, 2024)."""
 ROUTER = 4
@@ -112,27 +115,28 @@ def _mla_context(row: Measurement) -> Work:
 
     One kernel lays out the lengths of the batch; the rotary kernel turns the rotary part of
     every head's query and writes that of its key, which all heads share; the latent row is
-    appended to the cache.
+    appended to the cache. `FUSED_ROTARY` does all that in one kernel.
     """
     size = row.sizes
     tokens = size["batch"] * size["seq_len"]
-    return (
-        Elementwise("", size["batch"], "fp32"),
-        Elementwise("", tokens * size["heads"] * ROTARY, row.dtype, 1, 2, 3),
-        _appended(row.words["kv_dtype"], tokens * (LATENT + ROTARY)),
-        Attention(
-            "",
-            size["batch"],
-            size["heads"],
-            size["heads"],
-            NOPE + ROTARY,
-            NOPE,
-            query=size["seq_len"],
-            context=size["prefix"] + size["seq_len"],
-            q_format=row.dtype,
-            kv_format=row.dtype,
-        ),
+    rotary = Elementwise("", tokens * size["heads"] * ROTARY, row.dtype, 1, 2, 3)
+    appended = _appended(row.words["kv_dtype"], tokens * (LATENT + ROTARY))
+    before: Work = (Elementwise("", size["batch"], "fp32"), rotary, appended)
+    if (row.source, ".".join(row.version.split(".")[:2])) in FUSED_ROTARY:
+        before = (rotary,)
+    attention = Attention(
+        "",
+        size["batch"],
+        size["heads"],
+        size["heads"],
+        NOPE + ROTARY,
+        NOPE,
+        query=size["seq_len"],
+        context=size["prefix"] + size["seq_len"],
+        q_format=row.dtype,
+        kv_format=row.dtype,
     )
+    return (*before, attention)
 
 
 def _mla_generation(row: Measurement) -> Work:
