@@ -141,12 +141,12 @@ def _norm(a: float, b: float, p: float) -> float:
     larger = max(a, b)
     if math.isinf(p) or larger == 0:
         return larger
-    return larger * ((a / larger) ** p + (b / larger) ** p) ** (1 / p)
+    return float(larger * ((a / larger) ** p + (b / larger) ** p) ** (1 / p))
 
 
 def _slowed(m: Any, core: float) -> float:
     """Half of the way to the loaded clock at ``loaded_after``, where clock is 1 / (1 + x)."""
-    return core * (m.loaded_after + core) / (m.loaded_after + m.loaded_clock * core)
+    return float(core * (m.loaded_after + core) / (m.loaded_after + m.loaded_clock * core))
 
 
 def _block(m: Any, s: AttentionShape, rows: int, held: int, keys: int) -> float:
