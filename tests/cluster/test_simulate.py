@@ -191,6 +191,7 @@ def test_weighted_percentiles_are_those_of_the_whole_list(
 
 
 def test_full_windows_leave_room_for_more_tokens() -> None:
+    from chipsim.chip import Chip
     from chipsim.memory import memory_plan
     from chipsim.ops.model import ModelSpec
     from chipsim.ops.plan import Parallelism
@@ -207,9 +208,8 @@ def test_full_windows_leave_room_for_more_tokens() -> None:
     )
     cluster = Cluster(spec)
     lengths = cluster.workload.prompt_tokens + cluster.workload.output_tokens
-    memory = memory_plan(
-        cluster.replicas["all"].chip, model, Parallelism(), Precision.parse("bf16")
-    )
+    chip = Chip.load("h100-sxm")
+    memory = memory_plan(chip, model, Parallelism(), Precision.parse("bf16"))
     each = memory.stages[0].sequence_bytes(round(lengths.mean())) / lengths.mean()
     held = cluster.capacity("all").kv_blocks * 16
     assert held == pytest.approx(memory.free_bytes / each, rel=0.01)
