@@ -81,7 +81,7 @@ LINKS = (
 )
 """At most four, beside the twelve of a chip."""
 
-ATTENTIVE = {
+ATTENTIVE: dict[tuple[str, str] | str, float] = {
     "attention_context": 1.5, "attention_generation": 1.2,
     "mla_context": 1.2, "mla_generation": 1.2,
 }  # fmt: skip
