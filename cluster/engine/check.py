@@ -48,8 +48,12 @@ def check(
         _each("links", links, name, links[name] > 0, "above 0")
     known = timers["time_s"]
     _need("timers", "time_s", known, bool((np.diff(known) >= 0).all()), "in order of time")
-    inside = (timers["instance"] >= -1) & (timers["instance"] < len(instances))
+    inside = (timers["instance"] >= 0) & (timers["instance"] < len(instances))
     _each("timers", timers, "instance", inside, "an instance")
+    for name in ("switch_every_s", "switch_tokens", "switch_kv", "retry_s"):
+        value = getattr(options, name)
+        _need("options", name, value, value >= 0, "0 or more")
+    _check_splitwise(pools, instances, timers, options)
     batch = int(min(pools["max_batch"].max(), max(1, len(requests.prompt))))
     ranks = int(instances["ranks"].sum())
     _need("pools", "max_batch", batch, batch * ranks <= LARGEST_HEAPS,
@@ -94,6 +98,25 @@ def _check_pools(pools: Records, tables: int) -> None:
           f"a table below {tables}")  # fmt: skip
     small = (pools["batching"] == codes.CHUNKED) & (pools["max_tokens"] < pools["max_batch"])
     _each("pools", pools, "max_tokens", ~small, "max_batch or more with chunked prefill")
+
+
+def _check_splitwise(
+    pools: Records, instances: Records, timers: Records, options: Options
+) -> None:
+    """Splitwise's batching and its routing know each other, and nothing else."""
+    theirs = pools["batching"] == codes.SPLITWISE
+    routed = options.routing in (codes.TOKEN_JSQ, codes.MIXED_POOL)
+    allowed = "splitwise with the routing token_jsq or mixed_pool, and only with it"
+    _each("pools", pools, "batching", theirs == routed, allowed)
+    if not routed:
+        return
+    at = options.decode_at
+    _need("options", "decode_at", at, at == codes.AT_ARRIVAL, "arrival, with splitwise")
+    _need("timers", "kind", len(timers), len(timers) == 0, "no timers with splitwise")
+    _each("pools", pools, "block", pools["block"] == 1, "1 with splitwise")
+    prompt = pools["reserve"] == codes.RESERVE_PROMPT
+    _each("pools", pools, "reserve", prompt, "prompt with splitwise")
+    _each("instances", instances, "ranks", instances["ranks"] == 1, "1 with splitwise")
 
 
 def _check_instances(instances: Records, pools: int) -> None:

@@ -9,7 +9,8 @@ NO_REASON, TOO_LARGE, QUEUE_FULL, NO_INSTANCE, PARENT_LOST = 0, 1, 2, 3, 4
 REASON = ("", "too_large", "queue_full", "no_instance", "parent_lost")
 
 # Where a request is.
-OUTSIDE, WAITING, PREFILLING, HANDING_OFF, TRANSFERRING, READY, DECODING, SWAPPED = range(8)
+(OUTSIDE, WAITING, PREFILLING, HANDING_OFF, RETRYING, TRANSFERRING, DEQUANTISING, READY,
+ DECODING, SWAPPED) = range(10)  # fmt: skip
 
 # What an instance may do: bits.
 PREFILL, DECODE, MIXED = 1, 2, 3
@@ -64,8 +65,8 @@ BY_PREFILL, BY_DECODE = 0, 1
 FIRST_TOKEN_FROM = {"prefill": BY_PREFILL, "decode": BY_DECODE}
 
 # Timers.
-FAULT, RECOVERY, ROLE_SWITCH, LOAD_CHECK = 0, 1, 2, 3
-TIMER = {"fault": FAULT, "recovery": RECOVERY, "role": ROLE_SWITCH, "load_check": LOAD_CHECK}
+FAULT, RECOVERY, ROLE_SWITCH = 0, 1, 2
+TIMER = {"fault": FAULT, "recovery": RECOVERY, "role": ROLE_SWITCH}
 
 # Rows of the winner trees: next step end, routers of prefill and decode, room for KV.
 CLOCK, TO_PREFILL, TO_DECODE, ROOM = 0, 1, 2, 3

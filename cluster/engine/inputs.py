@@ -199,6 +199,12 @@ class Options(NamedTuple):
         Keep gaps between tokens; a row per step; integrate joules.
     prompt_limit : int
         Splitwise's mixed_pool: pending tokens beyond which a prompt machine refuses.
+    switch_every_s : float
+        Seconds between looks at the load, at each of which an instance may change its
+        role; 0: none.
+    switch_tokens, switch_kv : float
+        Pending tokens of a prefill instance, and share of the decode side's KV, beyond
+        which that side is short.
     """
 
     routing: int = codes.LEAST_TOKENS
@@ -214,6 +220,9 @@ class Options(NamedTuple):
     log_steps: bool = False
     energy: bool = False
     prompt_limit: int = 8192
+    switch_every_s: float = 0.0
+    switch_tokens: float = np.inf
+    switch_kv: float = np.inf
 
 
 def _filled(dtype: np.dtype[Any], size: int, defaults: dict[str, Any]) -> Records:

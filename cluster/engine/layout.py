@@ -55,7 +55,7 @@ def lay_out(
         instances=_instances(pools, instances),
         pools=pools,
         links=links,
-        sim=_sim(options, pools, instances),
+        sim=_sim(options, pools, instances, timers),
         steps=steps,
         joules=steps if joules is None else joules,
         values=values,
@@ -148,7 +148,7 @@ def _instances(pools: Records, instances: Records) -> Records:  # noqa: ARG001
     return records
 
 
-def _sim(options: Options, pools: Records, instances: Records) -> Records:
+def _sim(options: Options, pools: Records, instances: Records, timers: Records) -> Records:
     sim = np.zeros(1, SIM)
     for name in options._fields:
         if name in (SIM.names or ()):
@@ -159,9 +159,12 @@ def _sim(options: Options, pools: Records, instances: Records) -> Records:
     tokens = pools["kv_blocks"] * pools["block"]
     sim["places"] = len(instances)
     sim["smallest"] = tokens[instances["pool"]].min()
-    sim["disaggregated"] = bool((instances["role"] != codes.MIXED).any()) or (
-        not options.keep_mixed
+    sim["disaggregated"] = (
+        bool((instances["role"] != codes.MIXED).any())
+        or bool((timers["kind"] == codes.ROLE_SWITCH).any())
+        or not options.keep_mixed
     )
+    sim["next_check_s"] = options.switch_every_s if options.switch_every_s > 0 else np.inf
     sim["decode_final"] = bool((pools["reserve"] == codes.RESERVE_FINAL).all())
     return sim
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipsim.cluster.engine.batching import form_step
+from chipsim.cluster.engine.changes import befall, check_load
 from chipsim.cluster.engine.codes import (
     CLOCK,
     DONE,
@@ -54,7 +55,7 @@ def advance(table: Ints, gap_room: int, step_room: int, list_room: int) -> int:
         sim.now_s = now
         while True:
             end_steps(S, now)
-            if next_given(S) == now:
+            if min(next_given(S), sim.next_check_s) == now:
                 end_transfers(S, now)
                 fire_timers(S, now)
                 arrive(S, now)
@@ -68,7 +69,13 @@ def advance(table: Ints, gap_room: int, step_room: int, list_room: int) -> int:
 @hot_part
 def next_time(S: State) -> float:
     """When the next thing happens; infinite if nothing does."""
-    return min(S.values[CLOCK, S.tree[CLOCK, 1]], next_given(S))
+    return next_check(S, min(S.values[CLOCK, S.tree[CLOCK, 1]], next_given(S)))
+
+
+@hot_part
+def next_check(S: State, first: float) -> float:
+    """The next look at the load, if it comes before what happens next."""
+    return min(first, S.sim[0].next_check_s) if first < np.inf else first
 
 
 @hot_part
@@ -120,8 +127,14 @@ def fire_timers(S: State, now: float) -> None:
     """What was to happen now, in the order in which it was asked for."""
     sim = S.sim[0]
     while sim.timed < S.timers.shape[0] and S.timers[sim.timed].time_s == now:
+        timer = S.timers[sim.timed]
         sim.timed += 1
         sim.events += 1
+        befall(S, timer.kind, timer.instance, timer.value)
+    if sim.next_check_s == now:
+        sim.next_check_s += sim.switch_every_s
+        sim.events += 1
+        check_load(S)
     while first_of(S, sim.retrying) == now:
         r, sim.retrying = sim.retrying, queue_pop(S.requests, sim.retrying)
         sim.events += 1

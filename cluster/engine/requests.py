@@ -97,7 +97,8 @@ def _bind(S: State, k: int, r: int) -> bool:
     to = to_decode(S, r, False)
     if to >= 0:
         request.to = to
-        S.instances[S.ranks[to].instance].promised += blocks_needed(S, to, r)
+        request.promised = blocks_needed(S, to, r)
+        S.instances[S.ranks[to].instance].promised += request.promised
         charge(S, to, 1, 1)
     return to >= 0
 

@@ -433,7 +433,8 @@ def mixed_pool(S: State, r: int) -> int:
     S.instances[prompt].promised += request.length + 1
     S.instances[token].promised += request.output - 1
     if token != prompt:
-        S.instances[token].promised += request.length + 1
+        request.promised = request.length + 1
+        S.instances[token].promised += request.promised
     request.to = S.instances[token].first
     charge(S, request.to, token != prompt, 1)
     rescore(S, prompt)

@@ -69,6 +69,7 @@ REQUEST = np.dtype(
         ("chunk", "i8"),  # computed by the running step
         ("blocks", "i8"),  # taken when admitted, at `rank` and at `to`
         ("to_blocks", "i8"),
+        ("promised", "i8"),  # blocks that `to` will give
         ("sent", "i8"),  # tokens on their way, or there
         ("draws", "i8"),  # random numbers used
         ("context", "i8"),  # of its next decode when it joined
@@ -136,6 +137,7 @@ INSTANCE_STATE = np.dtype(
         ("pool", "i8"),
         ("role", "i8"),
         ("up", "i8"),
+        ("faults", "i8"),  # that it has not recovered from
         ("first", "i8"),  # rank
         ("ranks", "i8"),
         ("step", "i8"),  # codes.IDLE ...: what runs
@@ -194,6 +196,10 @@ SIM = np.dtype(
         ("first_token_from", "i8"),
         ("seed", "u8"),
         ("prompt_limit", "i8"),
+        ("switch_every_s", "f8"),
+        ("switch_tokens", "f8"),
+        ("switch_kv", "f8"),
+        ("next_check_s", "f8"),
         ("log_gaps", "i8"),
         ("log_steps", "i8"),
         ("energy", "i8"),

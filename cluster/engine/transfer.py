@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chipsim.cluster.engine.codes import (
-    AT_ARRIVAL,
+    DEQUANTISING,
     HANDING_OFF,
     LAYERWISE,
     NIC,
-    OUTSIDE,
     READY,
+    RETRYING,
     SPLITWISE,
     STREAM,
     TRANSFERRING,
@@ -35,7 +35,7 @@ def hand_off(S: State, k: int, r: int) -> None:  # noqa: ARG001
     if request.to_blocks > 0:
         _send(S, r)
         _depart(S, r)
-    elif sim.decode_at == AT_ARRIVAL:
+    elif request.to >= 0:
         there = S.instances[S.ranks[request.to].instance]
         there.handoffs = queue_push(S.requests, there.handoffs, r, sim.now_s, 0.0)
         call(S, S.ranks[request.to].instance)
@@ -100,6 +100,7 @@ def _serve_instance(S: State, i: int) -> None:
 @part
 def _ask_again(S: State, r: int) -> None:
     sim = S.sim[0]
+    S.requests[r].phase = RETRYING
     at = sim.now_s + sim.retry_s
     sim.retrying = queue_push(S.requests, sim.retrying, r, at, float(sim.sequence))
     sim.sequence += 1
@@ -109,8 +110,8 @@ def _ask_again(S: State, r: int) -> None:
 def _reserve(S: State, r: int) -> None:
     request = S.requests[r]
     request.to_blocks = blocks_needed(S, request.to, r)
-    if S.sim[0].decode_at == AT_ARRIVAL:
-        S.instances[S.ranks[request.to].instance].promised -= request.to_blocks
+    S.instances[S.ranks[request.to].instance].promised -= request.promised
+    request.promised = 0
     take(S, request.to, request.to_blocks)
 
 
@@ -173,10 +174,12 @@ def end_transfer(S: State, r: int) -> None:
         request.to, request.to_blocks, request.sent = -1, 0, 0
         wait = request.length * link.bytes_per_token / link.dequant_bytes_per_s
         if wait > 0.0:
+            request.phase = DEQUANTISING
             at = sim.now_s + wait
             sim.transfers = queue_push(S.requests, sim.transfers, r, at, float(sim.sequence))
             sim.sequence += 1
             return
+    request.phase = READY
     rank = S.ranks[request.rank]
     if S.pools[rank.pool].batching == SPLITWISE:
         arrive_decode(S, request.rank, r)
@@ -189,5 +192,4 @@ def end_transfer(S: State, r: int) -> None:
 @part
 def ask_again(S: State, r: int) -> None:
     """A hand-off that found no room stands in its queue again."""
-    S.requests[r].phase = OUTSIDE
     hand_off(S, S.requests[r].rank, r)

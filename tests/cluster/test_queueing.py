@@ -16,6 +16,7 @@ from chipsim.cluster.engine import (
     links,
     pools,
     run,
+    timers,
 )
 
 SERVICE_S = 0.1
@@ -237,3 +238,86 @@ def test_a_turn_follows_its_parent_and_is_lost_with_it() -> None:
     assert [codes.REASON[reason] for reason in got["reason"]] == [
         "", "", "too_large", "parent_lost",
     ]  # fmt: skip
+
+
+def test_a_fault_sends_every_request_elsewhere() -> None:
+    """One decodes, one waits; both start over on the other instance, tokens kept."""
+    outcome = run(
+        Requests.of([0.0, 0.0, 0.0], [10, 99, 10], [5, 1, 1]),
+        flat_steps(1.0, 1.0, 100, 4),
+        pools(max_batch=1),
+        instances([0, 0]),
+        timers=timers([(3.5, codes.FAULT, 0, 0), (9.0, codes.RECOVERY, 0, 0)]),
+        options=Options(routing=codes.ROUND_ROBIN),
+    )
+    got = outcome.requests
+    # Request 0 had tokens at 1, 2, 3; request 2 waited behind it. Instance 1 is free.
+    assert got["retries"].tolist() == [1, 0, 1]
+    assert got["emitted"].tolist() == [5, 1, 1]
+    assert got["finish_s"] == pytest.approx([5.5, 1.0, 6.5])
+    assert np.sort(np.repeat(outcome.gaps, outcome.gap_counts)) == pytest.approx([1, 1, 1, 1.5])
+
+
+def test_requests_wait_outside_until_an_instance_is_back() -> None:
+    given = Requests.of([0.0, 2.0], [10, 10], [5, 1])
+    common = (flat_steps(1.0, 1.0, 100, 4), pools(), instances([0]))
+    fault = (1.5, codes.FAULT, 0, 0)
+    outcome = run(given, *common, timers=timers([fault, (5.0, codes.RECOVERY, 0, 0)]))
+    assert outcome.requests["finish_s"] == pytest.approx([9.0, 6.0])
+    outcome = run(given, *common, timers=timers([fault]))
+    assert [codes.REASON[reason] for reason in outcome.requests["reason"]] == [
+        "no_instance"
+    ] * 2
+    assert outcome.requests["emitted"].tolist() == [1, 0]
+
+
+def test_a_fault_during_a_transfer_frees_the_other_side() -> None:
+    for broken in (0, 1):
+        outcome = run(
+            Requests.of([0.0], [10], [3]),
+            flat_steps(1.0, 1.0, 100, 4),
+            pools(2),
+            instances([0, 1], role=[codes.PREFILL, codes.DECODE]),
+            links=links(2, bytes_per_s=1.0, bytes_per_token=0.2),
+            timers=timers([(2.0, codes.FAULT, broken, 0), (4.0, codes.RECOVERY, broken, 0)]),
+        )
+        again = 4.0 if broken == 0 else 2.0  # prefilled again at once, or when it can be
+        (got,) = outcome.requests
+        assert got["retries"] == 1
+        assert got["prefill_start_s"] == pytest.approx(again)
+        assert got["transfer_start_s"] == pytest.approx(max(again + 1, 4.0))
+        assert got["finish_s"] == pytest.approx(max(again + 1, 4.0) + 11 * 0.2 + 1)
+        assert outcome.instances["used"].tolist() == [0, 0]
+
+
+def test_roles_change_at_a_time_and_by_load() -> None:
+    """Waiting prompts stay where prefill goes on, and move where it ends; no retries."""
+    given = Requests.of(np.zeros(8), np.full(8, 100), np.full(8, 2))
+    common = (flat_steps(1.0, 0.1, 100, 8), pools(2, max_tokens=100))
+    roles = instances([0, 1, 1], role=[codes.PREFILL, codes.DECODE, codes.DECODE])
+    alone = run(given, *common, roles)
+    timed = run(
+        given, *common, roles, timers=timers([(0.5, codes.ROLE_SWITCH, 2, codes.PREFILL)])
+    )
+    load = run(
+        given, *common, roles,
+        options=Options(switch_every_s=0.5, switch_tokens=200, switch_kv=0.9),
+    )  # fmt: skip
+    assert alone.requests["prefill_end_s"].max() == pytest.approx(8.0)
+    # Those that waited at instance 0 stay there: only what comes later goes to instance 2.
+    assert timed.requests["prefill_end_s"].max() == pytest.approx(8.0)
+    assert load.instances["role"].tolist() == [codes.PREFILL, codes.PREFILL, codes.DECODE]
+    assert (load.requests["status"] == codes.FINISHED).all()
+    back = run(
+        given,
+        *common,
+        roles,
+        timers=timers(
+            [
+                (0.5, codes.ROLE_SWITCH, 0, codes.DECODE),
+                (0.5, codes.ROLE_SWITCH, 1, codes.PREFILL),
+            ]
+        ),
+    )
+    assert (back.requests["prefill_instance"][1:] == 1).all()
+    assert back.requests["retries"].sum() == 0

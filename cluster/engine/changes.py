@@ -1,0 +1,254 @@
+"""Instances that fail, come back, or change their role, and what becomes of their requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from chipsim.cluster.engine.codes import (
+    DECODE,
+    DECODING,
+    DEQUANTISING,
+    FAULT,
+    HANDING_OFF,
+    IDLE,
+    OUTSIDE,
+    PREFILL,
+    RECOVERY,
+    RETRYING,
+    ROLE_SWITCH,
+    TRANSFERRING,
+    WAITING,
+)
+from chipsim.cluster.engine.kv import release
+from chipsim.cluster.engine.queues import queue_pop, queue_push, queue_remove
+from chipsim.cluster.engine.requests import submit
+from chipsim.cluster.engine.routing import list_able
+from chipsim.cluster.engine.touch import charge, rescore, set_clock, touch
+from chipsim.kernels.jit import part
+
+if TYPE_CHECKING:
+    from chipsim.cluster.engine.state import State
+
+
+@part
+def befall(S: State, kind: int, i: int, value: int) -> None:
+    """Let something happen to an instance; then whoever waits outside is routed again."""
+    instance = S.instances[i]
+    if kind == FAULT:
+        instance.faults += 1
+        if instance.up:
+            _fail(S, i)
+    elif kind == RECOVERY:
+        instance.faults -= 1
+        instance.up = instance.faults == 0
+        _announce(S, i)
+    elif kind == ROLE_SWITCH:
+        switch_role(S, i, value)
+    _route_outside(S)
+
+
+@part
+def _announce(S: State, i: int) -> None:
+    """The routers learn of a role or health that changed."""
+    list_able(S)
+    rescore(S, i)
+    touch(S, i)
+    S.sim[0].released = 1
+
+
+@part
+def _route_outside(S: State) -> None:
+    """Route again those that no instance could take, in order of arrival."""
+    sim = S.sim[0]
+    queue = sim.outside
+    sim.outside = -1
+    while queue >= 0:
+        r = queue
+        queue = queue_pop(S.requests, r)
+        submit(S, r, False)
+
+
+# ------------------------------------------------------------------ roles
+
+
+@part
+def switch_role(S: State, i: int, role: int) -> None:
+    """Change what requests an instance takes; what runs there goes on.
+
+    If it may prefill no more, prompts that wait there are routed again.
+    """
+    instance = S.instances[i]
+    instance.role = role
+    _announce(S, i)
+    if not role & PREFILL:
+        for k in range(instance.first, instance.first + instance.ranks):
+            _send_prompts_away(S, k)
+
+
+@part
+def _send_prompts_away(S: State, k: int) -> None:
+    """Route a rank's waiting prompts again, in order; what was swapped out stays."""
+    rank = S.ranks[k]
+    queue, kept = rank.queue, -1
+    rank.queue = -1
+    while queue >= 0:
+        r = queue
+        request = S.requests[r]
+        queue = queue_pop(S.requests, r)
+        if request.phase == WAITING:
+            rank.waiting -= 1
+            charge(S, k, -1, -request.length)
+            _unbind(S, r)
+            request.phase = OUTSIDE
+            submit(S, r, request.k0 == -np.inf)
+        else:
+            kept = queue_push(S.requests, kept, r, request.k0, request.k1)
+    rank.queue = kept
+
+
+@part
+def check_load(S: State) -> None:
+    """Turn an instance to the side that is short: the idlest of the other, never its last.
+
+    Prefill is short where its instances have more than ``switch_tokens`` pending each;
+    decode, where it holds more than the share ``switch_kv`` of its KV. Mixed instances stay.
+    """
+    sim = S.sim[0]
+    prefills, tokens, decodes, used, capacity = 0, 0, 0, 0, 0
+    idle_prefill, idle_decode = -1, -1
+    for i in range(S.instances.shape[0]):
+        instance = S.instances[i]
+        if not instance.up:
+            continue
+        if instance.role == PREFILL:
+            prefills += 1
+            tokens += instance.pending
+            if idle_prefill < 0 or instance.pending < S.instances[idle_prefill].pending:
+                idle_prefill = i
+        elif instance.role == DECODE:
+            decodes += 1
+            used += instance.used
+            capacity += instance.ranks * S.ranks[instance.first].capacity
+            if idle_decode < 0 or instance.used < S.instances[idle_decode].used:
+                idle_decode = i
+    short_prefill = tokens > sim.switch_tokens * prefills
+    short_decode = used > sim.switch_kv * capacity
+    if short_prefill and not short_decode and decodes > 1:
+        switch_role(S, idle_decode, PREFILL)
+    elif short_decode and not short_prefill and prefills > 1:
+        switch_role(S, idle_prefill, DECODE)
+
+
+# ------------------------------------------------------------------ faults
+
+
+@part
+def _fail(S: State, i: int) -> None:
+    """An instance loses its step and all KV; its requests arrive anew."""
+    instance = S.instances[i]
+    instance.up, instance.step = 0, IDLE
+    set_clock(S, i, np.inf)
+    lost = -1
+    # From the last to the first, so that the chain leads from the first to the last.
+    for r in range(S.requests.shape[0] - 1, -1, -1):
+        request = S.requests[r]
+        if request.phase != OUTSIDE and _touches(S, r, i):
+            if S.ranks[request.rank].instance == i or request.phase == TRANSFERRING:
+                _lose(S, r, i)
+                request.chain = lost
+                lost = r
+            else:
+                _bind_later(S, r)
+    for k in range(instance.first, instance.first + instance.ranks):
+        _clear_rank(S, k)
+    instance.requests, instance.pending, instance.promised = 0, 0, 0
+    instance.used, instance.handoffs = 0, -1
+    _announce(S, i)
+    while lost >= 0:
+        r = lost
+        lost = S.requests[r].chain
+        S.requests[r].retries += 1
+        submit(S, r, False)
+
+
+@part
+def _touches(S: State, r: int, i: int) -> bool:
+    """Whether a request is on an instance, or bound for it."""
+    request = S.requests[r]
+    if S.ranks[request.rank].instance == i:
+        return True
+    return request.to >= 0 and S.ranks[request.to].instance == i
+
+
+@part
+def _lose(S: State, r: int, i: int) -> None:
+    """Take a request off all queues and ranks but those of the instance that failed."""
+    request, rank = S.requests[r], S.ranks[S.requests[r].rank]
+    if request.phase == DECODING:
+        request.emitted += rank.steps - request.joined
+        if rank.steps > request.joined:
+            request.last_s = rank.last_s
+    _leave_queue(S, r)
+    if rank.instance != i:
+        release(S, request.rank, request.blocks)
+    _unbind(S, r)
+    request.phase, request.blocks, request.done = OUTSIDE, 0, 0
+    request.length = request.prompt + request.emitted
+
+
+@part
+def _leave_queue(S: State, r: int) -> None:
+    """Out of the queue of hand-offs or transfers that a request is in."""
+    request, sim = S.requests[r], S.sim[0]
+    if request.phase == RETRYING:
+        sim.retrying = queue_remove(S.requests, sim.retrying, r)
+    elif request.phase in (TRANSFERRING, DEQUANTISING):
+        sim.transfers = queue_remove(S.requests, sim.transfers, r)
+    elif request.phase == HANDING_OFF and request.to < 0:
+        sim.handoffs = queue_remove(S.requests, sim.handoffs, r)
+    elif request.phase == HANDING_OFF:
+        there = S.instances[S.ranks[request.to].instance]
+        there.handoffs = queue_remove(S.requests, there.handoffs, r)
+
+
+@part
+def _bind_later(S: State, r: int) -> None:
+    """A request whose place to decode failed, and whose KV is elsewhere, finds another."""
+    request, sim = S.requests[r], S.sim[0]
+    waits = request.phase == HANDING_OFF
+    if waits:
+        _leave_queue(S, r)
+    _unbind(S, r)
+    if waits:
+        sim.handoffs = queue_push(S.requests, sim.handoffs, r, request.k0, 0.0)
+
+
+@part
+def _unbind(S: State, r: int) -> None:
+    """Take back a request's claim on the rank that it is bound for."""
+    request = S.requests[r]
+    if request.to < 0:
+        return
+    there = S.instances[S.ranks[request.to].instance]
+    if there.up:
+        if request.to_blocks > 0:
+            release(S, request.to, request.to_blocks)
+        there.promised -= request.promised
+        charge(S, request.to, -1, -1)
+    request.to, request.to_blocks, request.sent, request.promised = -1, 0, 0, 0
+
+
+@part
+def _clear_rank(S: State, k: int) -> None:
+    """A rank without memory."""
+    rank = S.ranks[k]
+    release(S, k, rank.used)
+    rank.queue, rank.ready, rank.bottom, rank.top, rank.first = -1, -1, -1, -1, -1
+    rank.waiting, rank.running, rank.decoding, rank.tokens, rank.decodes = 0, 0, 0, 0, 0
+    rank.context, rank.bounded, rank.growing, rank.saturations = 0, 0, 0, 0
+    rank.fresh, rank.fresh_on_edge = -1, 0
+    rank.requests, rank.pending, rank.added_s = 0, 0, 0.0
+    for residue in range(S.edges.shape[1]):
+        S.edges[k, residue] = 0
