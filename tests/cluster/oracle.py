@@ -253,9 +253,12 @@ class Cluster:
     def join(self, rank: Rank) -> None:
         """What was swapped out, then what is ready here, comes into the batch."""
         most = rank.machine.pool["max_batch"]
-        while (job := rank.head()) and job.swapped and len(rank.running) < most:
+        while (job := rank.head()) and job.swapped:
             blocks = -(-self.context(job) // int(rank.machine.pool["block"]))
             if blocks > rank.free:
+                break
+            if len(rank.running) == most:
+                self.seen["swapped_waits_for_batch"] += 1
                 break
             rank.queue.remove(job)
             rank.blocks[job] = blocks

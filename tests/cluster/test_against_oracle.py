@@ -34,6 +34,9 @@ FAMILIES = {
     "preempted_elsewhere": PAIRS.but(
         reserve=("prompt",), room=(40, 55), batch=3, decode_at=("arrival", "prefill_end")
     ),
+    "swapped_elsewhere": PAIRS.but(
+        reserve=("prompt",), preemption=("swap",), room=(40, 50), batch=3
+    ),
     "turns": PAIRS.but(turns=True),
     "bounds": PAIRS.but(bounds=True, turns=True),
     "rough": PAIRS.but(exact=False, ranks=2, overlap=("serial", "layerwise", "stream")),
@@ -54,6 +57,7 @@ REACHED = {
     "at_arrival": "bound hand_off_waits layerwise",
     "retry": "asked_again bound transfers",
     "preempted_elsewhere": "recompute_elsewhere bound started_over",
+    "swapped_elsewhere": "swap_in transfers",
     "turns": "turns parent_lost transfers",
     "bounds": "unfinished turns parent_lost max_time max_events",
     "rough": "layerwise transfers mixed_s preempted_decoding",
