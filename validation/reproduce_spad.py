@@ -122,7 +122,11 @@ def curve_rows() -> Iterator[Figure]:
     for ref in paper_curves():
         if ref.series != "paper" or ref.slowdown == 1.0:
             continue
-        cut = f"{ref.value / 1e9:g} GB/s" if ref.phase.kind == "prefill" else f"{ref.value:g} cores"
+        cut = (
+            f"{ref.value / 1e9:g} GB/s"
+            if ref.phase.kind == "prefill"
+            else f"{ref.value:g} cores"
+        )
         note = "read off a picture" if ref.mark == "fig" else ""
         yield Figure(
             f"{ref.phase.kind} slowdown at {cut}",
@@ -234,7 +238,9 @@ def saving_rows(cells: dict[tuple[str, str], Cell]) -> Iterator[Figure]:
             middle(saved) if saved else None,
             "1",
             SAVING,
-            f"{span([100 * s for s in saved])} % over seeds" if saved else "no cluster holds it",
+            f"{span([100 * s for s in saved])} % over seeds"
+            if saved
+            else "no cluster holds it",
         )
 
 
