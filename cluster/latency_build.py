@@ -16,6 +16,7 @@ from chipsim.cluster.sampling import (
     fill,
     geometric_grid,
     octave_axis,
+    query_grid,
     token_grid,
 )
 from chipsim.errors import ConfigError
@@ -121,7 +122,7 @@ class _Build:
         self.decodes = steps != "prefill" and phases.plan.cp == 1
         self.cached = _most_cached(phases)
         self.batches = geometric_grid(max(2, min(sequences, tokens)), 2, 4)
-        self.queries = geometric_grid(max(2, tokens), 4)
+        self.queries = query_grid(max(2, tokens))
         self.prefixes = np.concatenate([[0], geometric_grid(max(16, context), 1)[4:]])
 
     def table(self) -> LatencyTable:

@@ -150,6 +150,13 @@ def geometric_grid(most: int, per_octave: int, every: int = 1) -> Ints:
     return np.unique(grid[grid <= most])
 
 
+def query_grid(most: int) -> Ints:
+    """Lengths of prompts to sample: both sides of the steps that tiles of 128 rows make."""
+    tiles = 128 * np.arange(1, 17)
+    grid = np.concatenate([geometric_grid(most, 4), tiles, tiles + 1])
+    return np.unique(grid[grid <= most])
+
+
 def fill(grid: Ints, of: Callable[[int], Floats], most: int) -> Floats:
     """Samples of ``of`` on ``grid`` -> its values at 0 ... ``most``, linear between.
 

@@ -238,6 +238,16 @@ class Scenario(Spec):
     """Of random routing and faults."""
 
     @model_validator(mode="after")
+    def _has_no_prefix_cache(self) -> Self:
+        if self.routing == "prefix":
+            raise FieldError("routing", "prefix", "another: prefix caches are not simulated yet")
+        for name, pool in self.pools.items():
+            if pool.prefix_cache != "none":
+                where = f"pools.{name}.prefix_cache"
+                raise FieldError(where, pool.prefix_cache, "none: not simulated yet")
+        return self
+
+    @model_validator(mode="after")
     def _serves_both_phases(self) -> Self:
         roles = {pool.role for pool in self.pools.values() if pool.instances}
         if not roles:
