@@ -35,7 +35,7 @@ FAMILIES = {
         reserve=("prompt",), room=(40, 55), batch=3, decode_at=("arrival", "prefill_end")
     ),
     "swapped_elsewhere": PAIRS.but(
-        reserve=("prompt",), preemption=("swap",), room=(40, 50), batch=3
+        reserve=("prompt",), preemption=("swap",), room=(45, 60), batch=2
     ),
     "turns": PAIRS.but(turns=True),
     "bounds": PAIRS.but(bounds=True, turns=True),
@@ -57,7 +57,7 @@ REACHED = {
     "at_arrival": "bound hand_off_waits layerwise",
     "retry": "asked_again bound transfers",
     "preempted_elsewhere": "recompute_elsewhere bound started_over",
-    "swapped_elsewhere": "swap_in transfers",
+    "swapped_elsewhere": "swap_in started_over swapped_waits_for_batch",
     "turns": "turns parent_lost transfers",
     "bounds": "unfinished turns parent_lost max_time max_events",
     "rough": "layerwise transfers mixed_s preempted_decoding",
