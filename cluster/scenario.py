@@ -240,7 +240,9 @@ class Scenario(Spec):
     @model_validator(mode="after")
     def _has_no_prefix_cache(self) -> Self:
         if self.routing == "prefix":
-            raise FieldError("routing", "prefix", "another: prefix caches are not simulated yet")
+            raise FieldError(
+                "routing", "prefix", "another: prefix caches are not simulated yet"
+            )
         for name, pool in self.pools.items():
             if pool.prefix_cache != "none":
                 where = f"pools.{name}.prefix_cache"
