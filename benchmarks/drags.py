@@ -67,4 +67,5 @@ def _dragged(page: Any) -> float:
         page.mouse.move(x - 3 * step, y)
         page.wait_for_timeout(400)  # one picture for each move
     page.mouse.up()
-    return statistics.median(page.evaluate("window.took")) / 1e3
+    took: list[float] = page.evaluate("window.took")
+    return statistics.median(took) / 1e3

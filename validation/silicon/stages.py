@@ -91,7 +91,7 @@ STAGES = (
     Stage("products", SILICON, {("gemm", "bf16"): 1.0}),
     Stage("dependent kernels", DEPENDENT, {("gemm", "bf16"): 0.0, "gemm": 1.0, "moe": 1.0}),
     Stage("attention", ATTENTION, ATTENTIVE),
-    Stage("together", (), {("gemm", "bf16"): 4.0} | ATTENTIVE, ("products", "attention")),
+    Stage("together", (), {**ATTENTIVE, ("gemm", "bf16"): 4.0}, ("products", "attention")),
     Stage("links", LINKS, {"collectives": 1.0}),
 )
 """The fit of a chip, in order."""

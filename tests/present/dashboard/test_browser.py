@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -47,9 +47,9 @@ def test_each_page_opens(path: str, reader: Reader, stranger: Reader) -> None:
     for who, look in ((reader, "light"), (stranger, "dark-phone")):
         page = who.open(path, FIRST[path])
         page.wait_for_timeout(1500)  # the other cards of the page
-        assert (
-            page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
-        )  # type: ignore[index]  # it has a size
+        size = page.viewport_size
+        assert size is not None
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         assert page.locator("header a.current").count() == 1
         who.keep(f"{name}-{look}")
         for card in page.locator(".card footer code").all():
@@ -131,12 +131,11 @@ def test_a_field_of_a_chip_is_edited(reader: Reader) -> None:
 
 def upload(who: Reader, files: list[tuple[str, bytes]]) -> None:
     """Drop files on the explorer."""
-    who.page.locator("#explorer-upload input[type=file]").set_input_files(
-        [
-            {"name": name, "mimeType": "application/octet-stream", "buffer": content}
-            for name, content in files
-        ]
-    )
+    payload: Any = [
+        {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+        for name, content in files
+    ]
+    who.page.locator("#explorer-upload input[type=file]").set_input_files(payload)
 
 
 @pytest.fixture(scope="module")
