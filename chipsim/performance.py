@@ -310,7 +310,7 @@ class PerformanceModel:
         named = self.execution.kernels.narrow
         return named.get(b_format, WIDE) if get_format(a_format).bits <= 8 else WIDE
 
-    def _units(self, how: Conversion) -> np.void:
+    def _units(self, how: Conversion) -> Any:
         """The machine with the units that compute a product."""
         return self._record if how.arrays else self._plain
 
