@@ -147,7 +147,7 @@ def fields(name: str, edits: Mapping[str, str]) -> list[html.Details]:
                     for where, value in items
                 ),
             ],
-            open=any(where in edits for where, _ in items),
+            open=group == "chip" or any(where in edits for where, _ in items),
         )
         for group, items in groups.items()
     ]  # fmt: skip

@@ -98,6 +98,14 @@ def test_an_address_brings_the_page_back(reader: Reader) -> None:
     assert "on the whole chip" in reader.text("#cuts-curve-title")
 
 
+def test_pages_can_be_left_and_entered_again(reader: Reader) -> None:
+    page = reader.open("/?cores=50", "cuts-curve")
+    for name, card in (("Roofline", "roofline-prefill"), ("Cuts", "cuts-power")):
+        page.get_by_role("link", name=name, exact=True).click()
+        reader.drawn(card)
+    assert "on the whole chip" in reader.text("#cuts-curve-title")
+
+
 def test_the_theme_is_kept(reader: Reader) -> None:
     page = reader.open("/roofline", "roofline-prefill")
     page.locator("#theme-button").click()

@@ -2,9 +2,9 @@
    order in which a page that is dragged asks and draws. */
 (() => {
   const gates = {};   // by page: what was asked last, and what waits
-  const LOST = 5000;  // milliseconds after which an answer is no longer waited for
+  const LOST = 30000;  // milliseconds after which a question is asked again
 
-  const gate = page => gates[page] ??= { since: 0, waiting: null, echo: {} };
+  const gate = page => gates[page] ??= { since: 0, waiting: null, echo: {}, timer: 0 };
 
   const chipsim = {
     theme(clicks) {
@@ -22,32 +22,35 @@
       const own = gate(page), told = Object.fromEntries(names.map((n, i) => [n, values[i]]));
       const moved = String(callback_context.triggered_id ?? '').replace(`${page}-`, '');
       if (moved in own.echo && own.echo[moved] === told[moved]) return no_update;
-      const question = { moved, values: told };
-      if (own.since && performance.now() - own.since < LOST) {
-        own.waiting = question;
-        return no_update;
-      }
-      own.since = performance.now();
-      return question;
+      own.waiting = { moved, values: told };
+      if (!own.since || !moved) next(page, own);  // nothing moved: the page has been opened anew
+      return no_update;
     },
 
     /* The first card at once, then the others, each with the newest answer there is. */
     draw(page, answer) {
-      const { no_update, set_props } = window.dash_clientside;
+      const { no_update } = window.dash_clientside;
       if (!answer) return no_update;
       const own = gate(page);
-      own.since = 0;
       own.echo = answer.echo ?? {};
-      if (own.waiting) {
-        own.since = performance.now();
-        set_props(`${page}-ask`, { data: own.waiting });
-        own.waiting = null;
-      }
+      next(page, own);
       own.newest = { number: (own.newest?.number ?? 0) + 1, cards: answer.cards };
       if (!own.drawing) work(own);
       return no_update;
     },
   };
+
+  /* Set, not returned: dash drops what a callback returns when its inputs have moved again. */
+  function next(page, own) {
+    clearTimeout(own.timer);
+    own.since = 0;
+    if (!own.waiting || !document.getElementById(`${page}-tiles`)) return;
+    own.since = performance.now();
+    const question = own.waiting;
+    own.waiting = null;
+    window.dash_clientside.set_props(`${page}-ask`, { data: question });
+    own.timer = setTimeout(() => { own.waiting ??= question; next(page, own); }, LOST);
+  }
 
   async function work(own) {
     own.drawing = true;
