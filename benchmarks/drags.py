@@ -49,7 +49,7 @@ def _in_a_browser() -> float | None:
         with sync_playwright() as playwright:
             page = playwright.chromium.launch(executable_path=found).new_page()
             page.goto(f"http://127.0.0.1:{bound.server_port}/")
-            page.wait_for_function("document.querySelector('#cuts-power-command').textContent")
+            page.wait_for_function("document.querySelector('#cuts-power-command')?.textContent")
             return _dragged(page)
     finally:
         bound.shutdown()
