@@ -59,7 +59,9 @@ def _in_a_browser() -> float | None:
 def _dragged(page: Any) -> float:
     page.wait_for_timeout(2000)
     page.evaluate(MEASURE)
-    box = page.locator("#cuts-cores [role=slider]").bounding_box()
+    thumb = page.locator("#cuts-cores [role=slider]")
+    thumb.scroll_into_view_if_needed()
+    box = thumb.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
