@@ -111,6 +111,7 @@ def provision(
     ranges: Mapping[str, tuple[int, int]] | None = None,
     weights: Mapping[str, float] | None = None,
     spare: float = 0.0,
+    above: float = 0.0,
     progress: Progress | None = None,
 ) -> Provision:
     """Counts of every pool that hold the scenario's objective at the least cost.
@@ -129,6 +130,8 @@ def provision(
         What one instance of each pool counts, instead of ``goal``.
     spare : float
         Counts up to this share above the best are run too, for the frontier.
+    above : float
+        Counts of a smaller goal are left out, where it is known that they do not hold.
     progress : callable, optional
         See `Progress`.
 
@@ -148,11 +151,12 @@ def provision(
     _check_limits(search)
     each = _weights(search, goal, weights)
     counts, price = _in_order(search, each, most, dict(ranges or {}))
+    counts, price = counts[price >= above], price[price >= above]
     reason = search.alone_reason()
     walk = _Walk(search, counts[: 0 if reason else None], price, spare, progress)
     tried = [each for each in walk if not each.refused]
     if walk.best is None and not reason:
-        reason = _exhausted(tried, walk.refused, int(counts.sum(axis=1).max()))
+        reason = _exhausted(tried, walk.refused, most)
     return Provision(
         search,
         goal if weights is None else "weights",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from chipsim.chip import Chip
@@ -114,13 +114,20 @@ def slowdown(ref: CurvePoint, execution: Execution | str | None = None) -> float
     return cut.estimate(ref.phase).latency_s / base.estimate(ref.phase).latency_s
 
 
-def chip_performance(execution: str | None = None) -> list[ChipPerformance]:
+CHIPS = ("spad-prefill", "spad-decode")
+
+
+def chip_performance(
+    execution: str | None = None, chips: Sequence[str] = CHIPS
+) -> list[ChipPerformance]:
     """Mean performance of SPAD's chips relative to the modeled H100, by phase.
 
     Parameters
     ----------
     execution : str, optional
-        Block of all three chips; their own unless given.
+        Block of all chips; their own unless given.
+    chips : sequence of str
+        Others to judge on the same grid.
 
     Notes
     -----
@@ -130,7 +137,7 @@ def chip_performance(execution: str | None = None) -> list[ChipPerformance]:
     """
     results = []
     base = _phases(Chip.load(BASE), execution)
-    for name in ("spad-prefill", "spad-decode"):
+    for name in chips:
         chip = _phases(Chip.load(name), execution)
         for kind in ("prefill", "decode"):
             grid = list(performance_grid(name, kind))

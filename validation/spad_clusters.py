@@ -1,0 +1,348 @@
+"""SPAD's clusters, provisioned: which counts of machines hold its objective, under which rule.
+
+trace + system + assumptions -> scenario -> search for the cheapest counts -> Cell
+
+Nothing here reads a figure that the paper published of a cluster: what is sought is what the
+objective asks for. Comparison is `chipsim.validation.reproduce_spad`'s.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from chipsim.chip import Chip
+from chipsim.cluster.journal import Journal
+from chipsim.cluster.provision import Provision, provision
+from chipsim.cluster.scenario import Scenario
+from chipsim.cluster.search import Candidate, Search
+from chipsim.cost import chip_cost
+
+if TYPE_CHECKING:
+    from chipsim.cluster.provision import Goal
+
+TRACES = ("code", "conversation")
+
+H100, PREFILL, DECODE, A100 = "spad-h100", "spad-prefill", "spad-decode", "a100-sxm"
+
+SHARE_OF_H100 = {A100: 0.5}
+"""TDP of chips that the paper takes as a share of the H100's instead of modelling them."""
+
+CAP_W = 450.0
+"""Of a power-capped H100 in the paper; it costs as much as any other."""
+
+WEIGHTS_BYTES, KV_BYTES = 329e9, 4_014_080
+"""BLOOM-176B as the author's simulator counts it: weights, and KV of a token."""
+
+Rule = Literal["mixed", "fixed"]
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What the paper leaves open or takes from its simulator; each is a field of the scenario.
+
+    Attributes
+    ----------
+    trace_s : float
+        Seconds of arrivals; a chosen one.
+    seeds : tuple of int
+        Of arrivals and lengths.
+    rate_rps : float
+    rule : str
+        ``mixed``: machines of either pool are lent (`prompt_limit`); ``fixed``: they stay.
+    prompt_limit : int
+        Pending tokens beyond which a prompt machine refuses.
+    link : str
+        Of the KV hand-off, per machine.
+    max_tokens, max_batch : int
+        Of one step of a machine.
+    capacity : str
+        ``decimal``: 8 x 80e9 B less 329e9 B of weights, as the author's simulator has it;
+        ``binary``: 90 % of GiB less the weights, as the paper's appendix counts.
+    execution : str
+        Block of the performance model.
+    steps : str or None
+        A CSV file of measured H100 steps instead of the model's; other chips by their
+        published mean performance.
+    chunk : int
+        Tokens of a step of the colocated cluster.
+    colocated_routing : str
+    """
+
+    trace_s: float = 600.0
+    seeds: tuple[int, ...] = (0, 1, 2)
+    rate_rps: float = 70.0
+    rule: Rule = "mixed"
+    prompt_limit: int = 1024
+    link: float = 200 * 2**30
+    max_tokens: int = 2048
+    max_batch: int = 512
+    capacity: Literal["decimal", "binary"] = "decimal"
+    execution: str = "spad-figures"
+    steps: str | None = None
+    chunk: int = 512
+    colocated_routing: str = "least_tokens"
+
+    @property
+    def words(self) -> str:
+        """The rule beside a count."""
+        if self.rule == "fixed":
+            return "fixed pools"
+        return f"mixed pool, prompt limit {self.prompt_limit}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Eight chips of a kind, in units of an H100 machine.
+
+    Attributes
+    ----------
+    chip : str
+    cap_w : float or None
+        Power cap of a chip.
+    """
+
+    chip: str
+    cap_w: float | None = None
+
+    @property
+    def cost(self) -> float:
+        """Price over that of an H100, book ``spad-2025``."""
+        return chip_cost(self.chip).total_usd / chip_cost(H100).total_usd
+
+    @property
+    def tdp(self) -> float:
+        """TDP over that of an H100."""
+        full = _tdp_w(H100)
+        share = SHARE_OF_H100.get(self.chip)
+        watts = full * share if share is not None else _tdp_w(self.chip)
+        return (watts if self.cap_w is None else min(watts, self.cap_w)) / full
+
+
+@functools.cache
+def _tdp_w(chip: str) -> float:
+    from chipsim.cost.power import power
+
+    return power(Chip.load(chip)).tdp_w
+
+
+@dataclass(frozen=True)
+class System:
+    """A way to build the cluster: machines by pool, and what is made least."""
+
+    name: str
+    pools: dict[str, Machine]
+    least: Literal["cost", "tdp"] = "cost"
+
+    @property
+    def colocated(self) -> bool:
+        """Whether prefill and decode share the machines."""
+        return "mixed" in self.pools
+
+    def weights(self, of: str) -> dict[str, float]:
+        """Cost or TDP of a machine of each pool."""
+        return {name: getattr(each, of) for name, each in self.pools.items()}
+
+
+SYSTEMS = {
+    each.name: each
+    for each in (
+        System("colocated", {"mixed": Machine(H100)}),
+        System("h100", {"prefill": Machine(H100), "decode": Machine(H100)}),
+        System("h100+a100", {"prefill": Machine(H100), "decode": Machine(A100)}),
+        System("h100+capped", {"prefill": Machine(H100), "decode": Machine(H100, CAP_W)}, "tdp"),
+        System("spad", {"prefill": Machine(PREFILL), "decode": Machine(DECODE)}),
+    )
+}
+"""By name, in the order of the paper's table."""
+
+
+def scenario(trace: str, system: System, given: Assumptions) -> Scenario:
+    """The bundled scenario of a trace with a system's machines and other assumptions."""
+    base = Scenario.load(f"spad-{trace}").changed(rate=given.rate_rps, duration=given.trace_s)
+    data = base.model_dump(exclude_unset=True)
+    reference = {"chip": H100, "plan": "tp=8", **_steps(H100, given)}
+    data["slo"]["slowdown"]["reference"] = reference
+    data["name"] = f"{trace} {system.name}"
+    data["pools"] = {
+        name: _pool(name, machine, system, given) for name, machine in system.pools.items()
+    }
+    data["handoff"]["bandwidth"] = given.link
+    data |= {"prompt_limit": given.prompt_limit}
+    if system.colocated:
+        data["routing"] = given.colocated_routing
+    elif given.rule == "fixed":
+        data |= {"routing": "least_tokens", "decode_routing": "least_kv"}
+    return Scenario.build(data["name"], **data)
+
+
+def _pool(name: str, machine: Machine, system: System, given: Assumptions) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "role": name,
+        "chip": machine.chip,
+        "plan": "tp=8",
+        "instances": 1,
+        "max_batch": given.max_batch,
+        "max_tokens": given.max_tokens,
+        "block": 1,
+        "kv_tokens": kv_tokens(machine.chip, given),
+        **_steps(machine.chip, given),
+    }
+    if machine.cap_w is not None and given.steps is None:
+        found["power_cap"] = machine.cap_w
+    if system.colocated:
+        batch = min(128, given.chunk)
+        return found | {"batching": "chunked", "max_tokens": given.chunk, "max_batch": batch}
+    return found | {"batching": "splitwise", "reserve": "prompt"}
+
+
+def kv_tokens(chip: str, given: Assumptions) -> int:
+    """Tokens of KV that a machine holds."""
+    capacity = 8 * Chip.load(chip).memory.capacity  # printed GB, binary
+    if given.capacity == "binary":
+        return int((0.9 * capacity - 352e9) / KV_BYTES)
+    return int((capacity / 2**30 * 1e9 - WEIGHTS_BYTES) / KV_BYTES)
+
+
+def _steps(chip: str, given: Assumptions) -> dict[str, Any]:
+    """Where the seconds of a chip's steps come from."""
+    if given.steps is None:
+        return {"execution": given.execution}
+    # Only the H100 was measured: other chips are as far from it as the model has them.
+    prefill, decode = (1.0, 1.0) if chip == H100 else mean_performance(chip, given.execution)
+    return {"steps": given.steps, "prefill_factor": 1 / prefill, "decode_factor": 1 / decode}
+
+
+@functools.cache
+def mean_performance(chip: str, execution: str) -> tuple[float, float]:
+    """Mean performance of a chip over the paper's grid in prefill and decode, modelled."""
+    from chipsim.validation.spad import chip_performance
+
+    found = {(each.chip, each.phase): each.mean for each in chip_performance(execution, (chip,))}
+    return found[chip, "prefill"], found[chip, "decode"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the cluster table.
+
+    Attributes
+    ----------
+    trace : str
+    system : System
+    given : Assumptions
+    answer : Provision
+    """
+
+    trace: str
+    system: System
+    given: Assumptions
+    answer: Provision
+
+    @property
+    def found(self) -> list[Candidate]:
+        """Cheapest counts of each seed that has any."""
+        return [each for each in self.answer.by_seed if each is not None]
+
+    def figure(self, of: str) -> list[float]:
+        """``machines``, ``cost`` or ``tdp`` of each seed's answer."""
+        each = self.system.weights(of) if of in ("cost", "tdp") else None
+        return [
+            sum(n * (1.0 if each is None else each[p]) for p, n in one.instances.items())
+            for one in self.found
+        ]
+
+    @property
+    def splits(self) -> list[str]:
+        """``18+7`` of each seed."""
+        return ["+".join(str(n) for n in one.instances.values()) for one in self.found]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every seed has an answer."""
+        return len(self.found) == len(self.given.seeds)
+
+
+def middle(values: Sequence[float]) -> float:
+    """The median, one of the values: the lower one of two."""
+    return sorted(values)[(len(values) - 1) // 2]
+
+
+MOST = 64
+"""Machines in all that a search goes up to."""
+
+NEAR = 0.85
+"""A long trace is not run on counts below this share of what a short one needs."""
+
+SHORT_S = 120.0
+"""Seconds of a short trace."""
+
+
+def provisioned(
+    trace: str,
+    system: System,
+    given: Assumptions,
+    *,
+    goal: Goal | Literal["tdp"] | None = None,
+    workers: int = 1,
+    journal: Journal | None = None,
+    above: float = 0.0,
+    told: Callable[[str], None] | None = None,
+) -> Cell:
+    """The cheapest counts of a system for a trace, under assumptions.
+
+    Parameters
+    ----------
+    goal : str, optional
+        ``instances``: fewest machines; else the system's own.
+    above : float
+        Counts of less cost are not run.
+    """
+    least = goal or system.least
+    start = above
+    if given.trace_s > SHORT_S and not above:
+        short = replace(given, trace_s=SHORT_S, seeds=given.seeds[:1])
+        first = provisioned(trace, system, short, goal=goal, workers=workers, journal=journal)
+        start = NEAR * min((each.goal for each in first.found), default=0.0)
+    if told is not None:
+        told(f"{trace}, {system.name}, {given.words}")
+    search = Search(
+        scenario(trace, system, given), given.seeds, journal=journal, workers=workers
+    )
+    weights = (
+        dict.fromkeys(system.pools, 1.0)
+        if least == "instances"
+        else system.weights(least)
+    )
+    answer = provision(search, weights=weights, most=MOST, above=start)
+    return Cell(trace, system, given, answer)
+
+
+def author_steps(path: Path, folder: Path) -> Path:
+    """The author's table of H100 steps as a measured table: batch 1 in prefill, smooth decode.
+
+    Prefill takes the rows of one prompt. Decode rows are scattered over batch and context, so
+    they are read as ``base(batch) + slope x batch x context``, least squares over all rows,
+    with the base straight between powers of two.
+    """
+    import numpy as np
+    import pandas as pd
+
+    table = pd.read_csv(path, comment="#")
+    table = table[table["hardware"] == "H100x8"]
+    one = table[(table["phase"] == "prefill") & (table["batch"] == 1)]
+    rows = [("prefill", 1, int(c), s) for c, s in zip(one["context"], one["total_s"], strict=True)]
+    decode = table[table["phase"] == "decode"]
+    batch, context = (decode[name].to_numpy(np.float64) for name in ("batch", "context"))
+    knots = 2.0 ** np.arange(int(np.log2(batch.max())) + 1)
+    hats = np.stack([np.interp(batch, knots, unit) for unit in np.eye(len(knots))], axis=1)
+    terms = np.column_stack([hats, batch * context])
+    found, *_ = np.linalg.lstsq(terms, decode["total_s"].to_numpy(np.float64), rcond=None)
+    for knot, base in zip(knots, found[:-1], strict=True):
+        rows += [("decode", int(knot), c, base + found[-1] * knot * c) for c in (1, 8192)]
+    out = folder / "author_steps.csv"
+    pd.DataFrame(rows, columns=["phase", "batch", "tokens", "latency_s"]).to_csv(out, index=False)
+    return out
