@@ -13,7 +13,7 @@ A bound says "no" only where that is certain; it never says "yes".
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
+WINDOWS = (0.5, 0.75, 0.9, 0.96, 0.99, 1.0)
+"""Shares of the requests, by when they are due, whose work is set against that time."""
+
 SLACK = 1e-9
 """Rounding that a bound forgives, as a share."""
 
@@ -38,12 +41,17 @@ SLACK = 1e-9
 class Efficiency(NamedTuple):
     """The least that work costs one instance of a pool; infinite where it never does it.
 
+    Two lower bounds of the time of all steps, from ``step >= prefill x Q + decode x n`` and,
+    as a step's contexts are in its memory, so that there are at least C / kv_tokens steps
+    with decodes, ``step >= step_s + spared x Q + context x C``.
+
     Attributes
     ----------
     prefill_s, decode_s : float
         Seconds per prompt token, and per decoded token.
-    context_s : float
-        Seconds per decoded token and token of its context.
+    spared_s, context_s : float
+        Seconds per prompt token beyond the shortest step that decodes, and per token of
+        context that a decode reads, its share of that step included.
     step_s : float
         Seconds of the shortest step that decodes.
     kv_tokens : float
@@ -52,6 +60,7 @@ class Efficiency(NamedTuple):
 
     prefill_s: float
     decode_s: float
+    spared_s: float
     context_s: float
     step_s: float
     kv_tokens: float
@@ -71,18 +80,18 @@ def efficiency(
     """
     prefills, decodes = may
     s, ranks = table.seconds, table.ranks
-    per_token = _least_per(s.prefill) if prefills else math.inf
-    per_decode = _least_per(s.decode[: pool.max_batch + 1]) if decodes else math.inf
-    shortest = float(s.decode[1:].min()) if decodes else math.inf
+    prompts = [s.prefill] if prefills else []
+    tokens = [s.decode[: pool.max_batch + 1]] if decodes else []
     if prefills and decodes:
-        mixed = _least_per(s.mixed)
-        per_token, per_decode = min(per_token, mixed), min(per_decode, mixed)
-        shortest = min(shortest, float(s.mixed[1:].min()))
-    of_context = _least_context(s.contexts[0]) if decodes else 0.0
+        prompts, tokens = [s.prefill, s.mixed], [*tokens, s.mixed]
+    shortest = min((float(each[1:].min()) for each in tokens), default=math.inf)
+    base = shortest if decodes else 0.0
+    of_context = _least_context(s.contexts[0]) / ranks + base / kv_tokens if decodes else math.inf
     return Efficiency(
-        per_token / ranks,
-        per_decode / ranks,
-        of_context / ranks,
+        min((_least_per(each) for each in prompts), default=math.inf) / ranks,
+        min((_least_per(each) for each in tokens), default=math.inf) / ranks,
+        max(0.0, min((_least_per(each - base) for each in prompts), default=math.inf)) / ranks,
+        of_context,
         shortest,
         kv_tokens if decodes else 0.0,
     )
@@ -179,19 +188,24 @@ class Bounds:
 
     def _overworked(self, need: Need, counts: Sequence[int]) -> bool:
         room = need.seconds * (1.0 + SLACK)
-        of = list(self.pools.values())
-        decoding = [n for n, each in zip(counts, of, strict=True) if each.decode_s < math.inf]
-        jobs = [
+        of = [(n, each) for n, each in zip(counts, self.pools.values(), strict=True) if n]
+        by_token = [
             (
-                each.prefill_s * need.prompt_tokens if need.prompt_tokens else 0.0,
-                # Which pool reads which contexts is open where several decode.
-                _decode_seconds(each, need, with_context=len(decoding) == 1),
+                _cost(each.prefill_s, need.prompt_tokens),
+                _cost(each.decode_s, need.decode_tokens),
                 count * room,
             )
-            for count, each in zip(counts, of, strict=True)
-            if count
+            for count, each in of
         ]
-        return not _shared(jobs)
+        by_step = [
+            (
+                _cost(each.spared_s, need.prompt_tokens),
+                _cost(each.context_s, need.context_tokens),
+                count * room,
+            )
+            for count, each in of
+        ]
+        return not (_shared(by_token) and _shared(by_step))
 
     def _full(self, need: Need, counts: Sequence[int]) -> bool:
         held = [
@@ -205,44 +219,51 @@ class Bounds:
         room = sum(tokens for tokens, _ in held) * need.seconds
         return need.kv_token_steps * shortest > room * (1.0 + SLACK)
 
-    def _needs(self) -> list[Need]:
+    def _needs(self) -> Iterator[Need]:
         limits = limits_of(self.cluster, self.workload)
         first = [limit for limit in limits if limit.metric == "ttft"]
         later = [limit for limit in limits if limit.metric in ("tbt", "tpot")]
-        found = [self._prompts(limit) for limit in first]
-        found += [self._decodes(a, b) for a in first for b in later]
-        found += [self._whole(limit) for limit in limits if limit.metric == "e2e"]
-        return found
+        for ttft in first:
+            yield from self._prompts(ttft)
+            for other in later:
+                yield from self._decodes(ttft, other)
+        for limit in limits:
+            if limit.metric == "e2e":
+                yield from self._both(limit.name, limit.each, [limit])
 
-    def _prompts(self, ttft: Limit) -> Need:
-        meet = self._meeting(ttft)
-        return Need(
-            ttft.name, self._until(ttft.each), self._least(self._prompt, meet), 0.0, 0.0, 0.0
-        )
+    def _prompts(self, ttft: Limit) -> Iterator[Need]:
+        for chosen, seconds, meet in self._windows(ttft.each, [ttft]):
+            tokens = self._least(self._prompt[chosen], meet)
+            yield Need(ttft.name, seconds, tokens, 0.0, 0.0, 0.0)
 
-    def _decodes(self, ttft: Limit, later: Limit) -> Need:
+    def _decodes(self, ttft: Limit, later: Limit) -> Iterator[Need]:
         output = self.workload.output_tokens
         gaps = output if later.metric == "tbt" else output - 1
-        each = ttft.each + later.each * gaps
         why = f"{ttft.name} and {later.name}"
-        return self._both(why, each, self._meeting(ttft, later))
+        return self._both(why, ttft.each + later.each * gaps, [ttft, later])
 
-    def _whole(self, e2e: Limit) -> Need:
-        return self._both(e2e.name, e2e.each, self._meeting(e2e))
-
-    def _both(self, why: str, each: Floats, meet: int) -> Need:
-        prompt, steps = self.workload.prompt_tokens, self.workload.output_tokens - 1
+    def _both(self, why: str, each: Floats, limits: Sequence[Limit]) -> Iterator[Need]:
+        prompt, output = self.workload.prompt_tokens, self.workload.output_tokens
+        steps = output - 1
         # A decode reads what is cached and itself: P + 1 ... P + steps tokens.
         read = steps * prompt + steps * (steps + 1) / 2
-        held = prompt + (self.workload.output_tokens if self.final else 0)
-        return Need(
-            why,
-            self._until(each),
-            self._least(self._prompt, meet),
-            self._least(steps, meet),
-            self._least(read, meet),
-            self._least(held * steps, meet),
-        )
+        held = (prompt + (output if self.final else 0)) * steps
+        for chosen, seconds, meet in self._windows(each, limits):
+            amounts = (self._prompt, steps, read, held)
+            yield Need(why, seconds, *(self._least(amount[chosen], meet) for amount in amounts))
+
+    def _windows(
+        self, each: Floats, limits: Sequence[Limit]
+    ) -> Iterator[tuple[npt.NDArray[np.bool_], float, int]]:
+        """Requests due by a time, seconds until then, and how many of them surely meet it."""
+        arrival = self.workload.arrival_s
+        due = arrival + each
+        late = sum(breaking(len(due), limit.percentile) - 1 for limit in limits)
+        for time in np.unique(np.quantile(due, WINDOWS)):
+            chosen = due <= time
+            meet = int(chosen.sum()) - late
+            if meet > 0:
+                yield chosen, float(time - arrival[0]), meet
 
     @property
     def _prompt(self) -> npt.NDArray[np.int64]:
@@ -250,26 +271,15 @@ class Bounds:
         prompt = self.workload.prompt_tokens
         return np.zeros_like(prompt) if self.cached else prompt
 
-    def _meeting(self, *limits: Limit) -> int:
-        """Requests that surely meet all of these limits, where each percentile does."""
-        n = len(self.workload)
-        return max(0, n - sum(breaking(n, limit.percentile) - 1 for limit in limits))
-
-    def _until(self, each: Floats) -> float:
-        arrival = self.workload.arrival_s
-        return float((arrival + each).max() - arrival[0])
-
     @staticmethod
     def _least(amounts: npt.NDArray[np.generic], count: int) -> float:
         """Sum of the smallest ``count``."""
         return float(np.sort(amounts)[:count].sum())
 
 
-def _decode_seconds(of: Efficiency, need: Need, *, with_context: bool) -> float:
-    if not need.decode_tokens:
-        return 0.0
-    seconds = of.decode_s * need.decode_tokens
-    return seconds + of.context_s * need.context_tokens if with_context else seconds
+def _cost(each_s: float, amount: float) -> float:
+    """Seconds of an amount of work; nothing takes no time even where nobody does it."""
+    return each_s * amount if amount else 0.0
 
 
 def _shared(jobs: Sequence[tuple[float, float, float]]) -> bool:

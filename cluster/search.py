@@ -90,6 +90,8 @@ class Search:
         Verdicts kept from earlier, and for later.
     workers : int
         Runs at once, on threads (the engine releases the interpreter's lock).
+    sizes : sequence of Workload
+        Others that tables are made large enough for, so that searches can share them.
 
     Raises
     ------
@@ -105,6 +107,7 @@ class Search:
         workloads: Sequence[Workload] | None = None,
         journal: Journal | None = None,
         workers: int = 1,
+        sizes: Sequence[Workload] = (),
     ) -> None:
         self.scenario = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
         self.seeds, self.workers = tuple(seeds), workers
@@ -112,7 +115,7 @@ class Search:
             raise ConfigError("provision", "seeds", "none", "at least one")
         self.workloads = tuple(workloads or map(self._draw, self.seeds))
         self.journal = Journal() if journal is None else journal
-        self.cluster = Cluster(self.scenario, together(self.workloads))
+        self.cluster = Cluster(self.scenario, together([*self.workloads, *sizes]))
         self.pools = tuple(self.scenario.pools)
 
     def _draw(self, seed: int) -> Workload:

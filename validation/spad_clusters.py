@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from chipsim.chip import Chip
-from chipsim.cluster.journal import Journal
 from chipsim.cluster.provision import Provision, provision
 from chipsim.cluster.scenario import Scenario
 from chipsim.cluster.search import Candidate, Search
+from chipsim.cluster.simulate import scenario_workload
 from chipsim.cost import chip_cost
 
 if TYPE_CHECKING:
-    from chipsim.cluster.provision import Goal
+    from chipsim.cluster.journal import Journal
+    from chipsim.cluster.workload import Workload
 
 TRACES = ("code", "conversation")
 
@@ -277,6 +278,9 @@ MOST = 64
 NEAR = 0.85
 """A long trace is not run on counts below this share of what a short one needs."""
 
+TIE = 1e-3
+"""What cost or TDP counts for beside a machine, where the fewest are sought."""
+
 SHORT_S = 120.0
 """Seconds of a short trace."""
 
@@ -286,7 +290,7 @@ def provisioned(
     system: System,
     given: Assumptions,
     *,
-    goal: Goal | Literal["tdp"] | None = None,
+    goal: Literal["machines", "cost", "tdp"] = "machines",
     workers: int = 1,
     journal: Journal | None = None,
     above: float = 0.0,
@@ -296,12 +300,14 @@ def provisioned(
 
     Parameters
     ----------
-    goal : str, optional
-        ``instances``: fewest machines; else the system's own.
+    goal : str
+        ``machines``: the fewest, of those the least of the system's own; else that alone.
     above : float
         Counts of less cost are not run.
     """
-    least = goal or system.least
+    weights = system.weights(system.least if goal == "machines" else goal)
+    if goal == "machines":
+        weights = {name: 1.0 + TIE * each for name, each in weights.items()}
     start = above
     if given.trace_s > SHORT_S and not above:
         short = replace(given, trace_s=SHORT_S, seeds=given.seeds[:1])
@@ -310,15 +316,22 @@ def provisioned(
     if told is not None:
         told(f"{trace}, {system.name}, {given.words}")
     search = Search(
-        scenario(trace, system, given), given.seeds, journal=journal, workers=workers
-    )
-    weights = (
-        dict.fromkeys(system.pools, 1.0)
-        if least == "instances"
-        else system.weights(least)
+        scenario(trace, system, given),
+        given.seeds,
+        journal=journal,
+        workers=workers,
+        sizes=largest(system, given),
     )
     answer = provision(search, weights=weights, most=MOST, above=start)
     return Cell(trace, system, given, answer)
+
+
+def largest(system: System, given: Assumptions) -> list[Workload]:
+    """Requests of either trace: tables that are made for both are made once."""
+    return [
+        scenario_workload(scenario(trace, system, replace(given, trace_s=SHORT_S)))
+        for trace in TRACES
+    ]
 
 
 def author_steps(path: Path, folder: Path) -> Path:
