@@ -17,6 +17,8 @@ from chipsim.cli import (
     lists,
     memory,
     plans,
+    provision,
+    reproduce,
     simulate,
     system,
     validate,
@@ -34,7 +36,7 @@ SETTINGS: dict[str, Any] = {
 FIRST = (
     *("chips", "models", "executions", "prices", "workloads", "scenarios", "show"),
     *("estimate", "memory", "plans", "cuts", "cost", "system", "compare", "workload"),
-    "simulate",
+    *("simulate", "provision"),
 )
 """Commands in the order of help; the others follow."""
 
@@ -54,6 +56,8 @@ def command() -> Callable[..., Any]:
     app.command("compare")(compare.compare)
     app.command("workload")(workload.workload)
     app.command("simulate")(simulate.simulate)
+    app.command("provision")(provision.provision)
+    app.command("reproduce")(reproduce.reproduce)
     app.command("validate")(validate.validate)
     app.command("calibrate")(validate.calibrate)
     app.add_typer(_imports(), name="import")

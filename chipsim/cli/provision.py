@@ -1,0 +1,109 @@
+"""``provision``: the cheapest counts of a cluster's pools that hold its objective."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from chipsim.cli.options import AsJson
+from chipsim.cli.output import emit, remark, show
+from chipsim.cli.simulate import DurationOption, RateOption, RequestsOption, ScenarioName, changed
+from chipsim.errors import ConfigError
+
+GoalOption = Annotated[
+    str,
+    typer.Option("--goal", metavar="GOAL", help="cost, silicon, power, chips or instances."),
+]
+SeedsOption = Annotated[
+    str, typer.Option("--seeds", metavar="0,1,2", help="Of the workload; each must hold.")
+]
+MostOption = Annotated[
+    int, typer.Option("--most", metavar="N", help="Instances in all.", min=1, max=100_000)
+]
+RangesOption = Annotated[
+    str | None,
+    typer.Option("--range", metavar="POOL=A:B,…", help="Fewest and most instances of pools."),
+]
+SpareOption = Annotated[
+    float,
+    typer.Option("--spare", metavar="X", help="Run counts up to X above the best.", min=0.0),
+]
+WorkersOption = Annotated[
+    int, typer.Option("--workers", metavar="N", help="Runs at once.", min=1, max=256)
+]
+JournalOption = Annotated[
+    str | None,
+    typer.Option("--journal", metavar="FILE", help="Keep verdicts there; go on from them."),
+]
+
+
+def provision(
+    scenario: ScenarioName,
+    goal: GoalOption = "cost",
+    rate: RateOption = None,
+    duration: DurationOption = None,
+    requests: RequestsOption = None,
+    seeds: SeedsOption = "0",
+    most: MostOption = 64,
+    ranges: RangesOption = None,
+    spare: SpareOption = 0.05,
+    workers: WorkersOption = 1,
+    journal: JournalOption = None,
+    capacity: Annotated[
+        bool, typer.Option("--capacity", help="The largest rate that the answer holds, too.")
+    ] = False,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="FILE.html", help="Counts that were run.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The cheapest counts of instances that hold a scenario's objective."""
+    from chipsim.cli.progress import counting
+    from chipsim.cluster.journal import Journal
+    from chipsim.cluster.provision import provision as search_counts
+    from chipsim.cluster.search import Search
+    from chipsim.present.provision import provision_figure, provision_record, provision_tables
+
+    chosen = changed(scenario, rate, duration, requests, None, None)
+    search = Search(chosen, _seeds(seeds), journal=Journal(journal), workers=workers)
+    with counting("counts") as progress:
+        answer = search_counts(
+            search,
+            goal,  # type: ignore[arg-type] # checked there
+            most=most,
+            ranges=_ranges(ranges),
+            spare=spare,
+            progress=progress,
+        )
+    record = provision_record(answer, with_capacity=capacity)
+    if out is not None:
+        from chipsim.present.html import write_figure
+
+        write_figure(provision_figure(answer), out, [], [])
+        remark(f"wrote {out}")
+    if as_json:
+        emit(record)
+    else:
+        show(*provision_tables(record))
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() for part in parts):
+        raise ConfigError("--seeds", "", text, "whole numbers: 0,1,2")
+    return tuple(int(part) for part in parts)
+
+
+def _ranges(text: str | None) -> dict[str, tuple[int, int]] | None:
+    """``prefill=10:30,decode=2:12``."""
+    if text is None:
+        return None
+    found = {}
+    for part in text.split(","):
+        pool, _, span = part.partition("=")
+        low, _, high = span.partition(":")
+        if not (low.isdecimal() and high.isdecimal() and int(low) <= int(high)):
+            raise ConfigError("--range", pool.strip(), span, "two whole numbers: POOL=A:B")
+        found[pool.strip()] = (int(low), int(high))
+    return found
