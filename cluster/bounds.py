@@ -86,7 +86,9 @@ def efficiency(
         prompts, tokens = [s.prefill, s.mixed], [*tokens, s.mixed]
     shortest = min((float(each[1:].min()) for each in tokens), default=math.inf)
     base = shortest if decodes else 0.0
-    of_context = _least_context(s.contexts[0]) / ranks + base / kv_tokens if decodes else math.inf
+    of_context = (
+        _least_context(s.contexts[0]) / ranks + base / kv_tokens if decodes else math.inf
+    )
     return Efficiency(
         min((_least_per(each) for each in prompts), default=math.inf) / ranks,
         min((_least_per(each) for each in tokens), default=math.inf) / ranks,
@@ -165,7 +167,9 @@ class Bounds:
             self.pools[name] = efficiency(cluster.replicas[name].table, pool, may, tokens)
         self.cached = any(pool.prefix_cache != "none" for pool in scenario.pools.values())
         self.final = all(
-            pool.reserve == "final" for pool in scenario.pools.values() if pool.role != "prefill"
+            pool.reserve == "final"
+            for pool in scenario.pools.values()
+            if pool.role != "prefill"
         )
         self.needs = [] if workload.closed_loop else list(self._needs())
 

@@ -66,7 +66,9 @@ class Journal:
                     file.flush()
                     os.fsync(file.fileno())
             except OSError as error:
-                raise ChipsimError(f"{self.path}: cannot be written: {error.strerror}") from None
+                raise ChipsimError(
+                    f"{self.path}: cannot be written: {error.strerror}"
+                ) from None
             self._torn = False
 
     def _read(self, path: Path) -> None:
@@ -93,7 +95,9 @@ class Journal:
 def fingerprint(cluster: Cluster, workload: Workload) -> str:
     """Checksum of all that a run follows from but the counts: rules, tables, requests."""
     digest = hashlib.sha256(version("chipsim").encode())
-    scenario = cluster.scenario.model_dump(mode="json", exclude={"name", "description", "source"})
+    scenario = cluster.scenario.model_dump(
+        mode="json", exclude={"name", "description", "source"}
+    )
     for pool in scenario["pools"].values():
         del pool["instances"]
     del scenario["workload"]

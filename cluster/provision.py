@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from chipsim.cluster.search import Candidate, Search
 from chipsim.cluster.spending import Price, cluster_price
 from chipsim.errors import ChipsimError, ConfigError
 
 if TYPE_CHECKING:
     from chipsim.cluster.results import Simulation
+    from chipsim.cluster.search import Candidate, Search
 
 Goal = Literal["cost", "silicon", "power", "chips", "instances"]
-"""What is least: US dollars per hour, US dollars of the chips alone, watts of TDP, or counts."""
+"""What is least: US dollars per hour, or of the chips alone, watts of TDP, or counts."""
 
 GOALS = ("cost", "silicon", "power", "chips", "instances")
 
@@ -143,6 +143,7 @@ def provision(
 
     Examples
     --------
+    >>> from chipsim.cluster.search import Search
     >>> answer = provision(Search("chat-8b"), "chips", most=8)
     >>> answer.best.instances, answer.best.holds
     ({'mixed': 2}, True)
@@ -291,4 +292,5 @@ def _exhausted(tried: Sequence[Candidate], refused: int, most: int) -> str:
         return f"{said}: {early} is broken by the largest ones too"
     near = max(known, key=lambda each: each.worst.margin or 0.0)
     margin = -100.0 * (near.worst.margin or 0.0)
-    return f"{said}; nearest: {counted(near.instances)}, {near.worst.binding} over by {margin:.3g} %"
+    off = f"{near.worst.binding} over by {margin:.3g} %"
+    return f"{said}; nearest: {counted(near.instances)}, {off}"

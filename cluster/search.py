@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ALONE_TOLERANCE = 0.01
-"""Of tables: a request among others may come out so much faster than alone, by interpolation."""
+"""Of tables: among others a request may come out so much faster, by interpolation."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,8 @@ class Search:
         return tuple(fingerprint(self.cluster, each) for each in self.workloads)
 
     def verdict(self, counts: Sequence[int], place: int) -> Verdict:
-        """Of counts, in the order of pools, under the seed of a place: bound, journal or run."""
+        drawn = workloads or map(self._draw, self.seeds)
+        self.workloads = tuple(drawn)
         instances = dict(zip(self.pools, counts, strict=True))
         refused = self.bounds[place].refuses(instances)
         if refused:
@@ -184,7 +185,9 @@ class Search:
         plain = not (scenario.faults or scenario.switches or served.closed_loop)
         if not (plain and steady and all(len(of) == 1 for of in pools)):
             return ""
-        apart = replace(served, arrival_s=self._apart(served) * np.arange(len(served)))
+        apart = replace(
+            served, arrival_s=self._apart(served) * np.arange(len(served), dtype=np.float64)
+        )
         run = self.cluster.run(
             instances=dict.fromkeys(self.pools, 1),
             workload=apart,

@@ -1,4 +1,4 @@
-"""Whether a cluster of given counts holds its objective: one run, stopped early where it can be.
+"""Whether a cluster of given counts holds its objective: a run, stopped early if it can be.
 
 counts + workload -> run of the first part -> surely broken? -> whole run -> Verdict
 """
@@ -123,7 +123,7 @@ class Limit(NamedTuple):
 
 
 def limits_of(cluster: Cluster, workload: Workload) -> list[Limit]:
-    """Limits of the scenario over requests, slowdowns turned into seconds (``itl`` left out)."""
+    """Limits over requests, slowdowns turned into seconds (``itl`` is left out)."""
     slo, n = cluster.scenario.slo, len(workload)
     found = [
         Limit(metric, float(name[1:]), np.full(n, limit))

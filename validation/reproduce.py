@@ -24,11 +24,7 @@ Kind = Literal["physics", "policy", "data", "input", "anchor"]
 
 JUDGED = ("physics", "policy")
 
-REPRODUCTIONS = {
-    "spad": "chipsim.validation.reproduce_spad",
-    "splitwise": "chipsim.validation.reproduce_splitwise",
-    "toy-queue": "chipsim.validation.reproduce_queue",
-}
+REPRODUCTIONS = {"spad": "chipsim.validation.reproduce_spad"}
 """By name, the module whose function ``reproduction`` makes it."""
 
 Told = Callable[[str], None]
@@ -215,7 +211,7 @@ def reproduce(
     Parameters
     ----------
     name : str
-        ``spad``, ``splitwise`` or ``toy-queue``.
+        Of `REPRODUCTIONS`: ``spad``.
     quick : bool
         Short traces, one seed, fewer rows.
     data : path, optional

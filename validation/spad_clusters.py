@@ -154,7 +154,9 @@ SYSTEMS = {
         System("colocated", {"mixed": Machine(H100)}),
         System("h100", {"prefill": Machine(H100), "decode": Machine(H100)}),
         System("h100+a100", {"prefill": Machine(H100), "decode": Machine(A100)}),
-        System("h100+capped", {"prefill": Machine(H100), "decode": Machine(H100, CAP_W)}, "tdp"),
+        System(
+            "h100+capped", {"prefill": Machine(H100), "decode": Machine(H100, CAP_W)}, "tdp"
+        ),
         System("spad", {"prefill": Machine(PREFILL), "decode": Machine(DECODE)}),
     )
 }
@@ -222,7 +224,9 @@ def mean_performance(chip: str, execution: str) -> tuple[float, float]:
     """Mean performance of a chip over the paper's grid in prefill and decode, modelled."""
     from chipsim.validation.spad import chip_performance
 
-    found = {(each.chip, each.phase): each.mean for each in chip_performance(execution, (chip,))}
+    found = {
+        (each.chip, each.phase): each.mean for each in chip_performance(execution, (chip,))
+    }
     return found[chip, "prefill"], found[chip, "decode"]
 
 
@@ -347,7 +351,9 @@ def author_steps(path: Path, folder: Path) -> Path:
     table = pd.read_csv(path, comment="#")
     table = table[table["hardware"] == "H100x8"]
     one = table[(table["phase"] == "prefill") & (table["batch"] == 1)]
-    rows = [("prefill", 1, int(c), s) for c, s in zip(one["context"], one["total_s"], strict=True)]
+    rows = [
+        ("prefill", 1, int(c), s) for c, s in zip(one["context"], one["total_s"], strict=True)
+    ]
     decode = table[table["phase"] == "decode"]
     batch, context = (decode[name].to_numpy(np.float64) for name in ("batch", "context"))
     knots = 2.0 ** np.arange(int(np.log2(batch.max())) + 1)
@@ -357,5 +363,7 @@ def author_steps(path: Path, folder: Path) -> Path:
     for knot, base in zip(knots, found[:-1], strict=True):
         rows += [("decode", int(knot), c, base + found[-1] * knot * c) for c in (1, 8192)]
     out = folder / "author_steps.csv"
-    pd.DataFrame(rows, columns=["phase", "batch", "tokens", "latency_s"]).to_csv(out, index=False)
+    pd.DataFrame(rows, columns=["phase", "batch", "tokens", "latency_s"]).to_csv(
+        out, index=False
+    )
     return out

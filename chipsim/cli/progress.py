@@ -19,7 +19,12 @@ def counting(what: str) -> Iterator[Counted | None]:
 
     from chipsim.cli.output import console
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[best]}"))
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[best]}"),
+    )
     with Progress(*columns, console=console(error=True), transient=True) as bar:
         task = bar.add_task(what, total=None, best="")
 

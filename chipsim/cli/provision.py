@@ -8,7 +8,13 @@ import typer
 
 from chipsim.cli.options import AsJson
 from chipsim.cli.output import emit, remark, show
-from chipsim.cli.simulate import DurationOption, RateOption, RequestsOption, ScenarioName, changed
+from chipsim.cli.simulate import (
+    DurationOption,
+    RateOption,
+    RequestsOption,
+    ScenarioName,
+    changed,
+)
 from chipsim.errors import ConfigError
 
 GoalOption = Annotated[

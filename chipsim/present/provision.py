@@ -91,12 +91,18 @@ def provision_tables(record: dict[str, Any]) -> Iterator[Table | Text]:
         ),
     )
     alone = "; ".join(
-        f"seed {row['seed']}: {counted(row['pools'])}" for row in record["by_seed"] if row["pools"]
+        f"seed {row['seed']}: {counted(row['pools'])}"
+        for row in record["by_seed"]
+        if row["pools"]
     )
     yield footer_line(f"cheapest of each seed alone: {alone}")
-    yield footer_line(f"{len(record['rows'])} counts run, {record['refused']} ruled out by work")
+    yield footer_line(
+        f"{len(record['rows'])} counts run, {record['refused']} ruled out by work"
+    )
     if record["capacity_rps"] is not None:
-        yield footer_line(f"the largest rate that it holds: {digits(record['capacity_rps'])} /s")
+        yield footer_line(
+            f"the largest rate that it holds: {digits(record['capacity_rps'])} /s"
+        )
 
 
 def _shown(value: float | None, scale: float = 1.0) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from chipsim.explore.store import write_whole
@@ -18,6 +17,7 @@ from chipsim.present.theme import BLUE, GREEN, MUTED, VERMILION, template
 
 if TYPE_CHECKING:
     import pandas as pd
+    import plotly.graph_objects as go
     from rich.table import Table
     from rich.text import Text
 
@@ -44,7 +44,9 @@ def cells(row: Figure) -> list[str]:
 def headline(made: Reproduction) -> str:
     """How many of the judged figures agree."""
     judged = sum(row.within is not None for row in made.rows)
-    return f"{made.title}: {judged - len(made.missed)} of {judged} judged figures within tolerance"
+    return (
+        f"{made.title}: {judged - len(made.missed)} of {judged} judged figures within tolerance"
+    )
 
 
 def reproduction_tables(made: Reproduction) -> Iterator[Table | Text]:
@@ -53,8 +55,8 @@ def reproduction_tables(made: Reproduction) -> Iterator[Table | Text]:
     yield table(COLUMNS, map(cells, made.rows), text_columns=2)
     for each in made.assumptions:
         yield footer_line(f"{each.origin}: {each.name} = {each.value}")
-    for each in made.remarks:
-        yield footer_line(each)
+    for remark in made.remarks:
+        yield footer_line(remark)
     yield footer_line(f"{made.wall_s:.1f} s")
 
 
@@ -73,9 +75,12 @@ def report(made: Reproduction) -> str:
     """A page with the plots, the rows, what was assumed, and how it moves."""
     rows = [list(COLUMNS), *map(cells, made.rows)]
     notes = [f"{made.source}. {'Quick run. ' if made.quick else ''}{made.wall_s:.0f} s."]
-    notes += [f"{each.origin}: {each.name} = {each.value}. {each.why}" for each in made.assumptions]
     notes += [
-        f"{each.assumption} = {each.value}: {each.figure} {each.base} to {each.changed}. {each.note}"
+        f"{each.origin}: {each.name} = {each.value}. {each.why}" for each in made.assumptions
+    ]
+    notes += [
+        f"{each.assumption} = {each.value}: {each.figure} {each.base} to {each.changed}. "
+        f"{each.note}"
         for each in made.sensitivity
     ]
     notes += made.remarks

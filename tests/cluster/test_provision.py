@@ -1,0 +1,214 @@
+"""The search for counts against brute force, and its bounds against runs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chipsim.cluster.bounds import Bounds, _shared
+from chipsim.cluster.capacity import GRID, capacity
+from chipsim.cluster.journal import Journal
+from chipsim.cluster.provision import provision
+from chipsim.cluster.scenario import Scenario
+from chipsim.cluster.search import Search
+from chipsim.cluster.verdicts import breaking, judge, surely_broken, verdict
+from chipsim.errors import ChipsimError, ConfigError
+
+STEPS = """phase,batch,tokens,latency_s
+prefill,1,1,0.011
+prefill,1,1000,0.11
+prefill,1,4000,0.41
+decode,1,1,0.0101
+decode,1,4000,0.012
+decode,64,1,0.02
+decode,64,4000,0.08
+"""
+
+MOST = 7
+
+
+def scenario(folder: Path, *, routing: str = "least_tokens", ttft: float = 1.0) -> Scenario:
+    """Two pools on measured steps: a run of a few hundred requests takes milliseconds."""
+    steps = folder / "steps.csv"
+    steps.write_text(STEPS)
+    mixed = routing == "mixed_pool"
+    pool = {
+        "steps": str(steps),
+        "kv_tokens": 20_000,
+        "block": 1,
+        "max_batch": 32,
+        "max_tokens": 2048,
+        "reserve": "prompt" if mixed else "final",
+        "batching": "splitwise" if mixed else "prefill_first",
+    }
+    return Scenario.build(
+        "small",
+        name="small",
+        model="llama-3.1-8b",
+        workload={"base": "azure-conversation", "rate": 10.0, "requests": 400},
+        pools={"prefill": {"role": "prefill", **pool}, "decode": {"role": "decode", **pool}},
+        routing=routing,
+        handoff={
+            "bandwidth": 50e9,
+            "contention": "none",
+            "at": "arrival" if mixed else "prefill_end",
+            "retry": 1.0 if mixed else 0.0,
+        },
+        slo={"ttft": {"p90": ttft, "p99": 2 * ttft}, "tpot": {"p90": 0.05}},
+    )
+
+
+def weighed(counts: Sequence[int]) -> float:
+    return 0.48 * counts[0] + 0.88 * counts[1]
+
+
+@pytest.mark.parametrize("routing", ["least_tokens", "mixed_pool"])
+def test_answer_is_that_of_brute_force(tmp_path: Path, routing: str) -> None:
+    search = Search(scenario(tmp_path, routing=routing), (0, 1))
+    answer = provision(search, weights={"prefill": 0.48, "decode": 0.88}, most=MOST)
+    holding: list[set[tuple[int, int]]] = [set(), set()]
+    for counts in itertools.product(range(1, MOST), range(1, MOST)):
+        if sum(counts) <= MOST:
+            for seed, served in enumerate(search.workloads):
+                run = search.cluster.run(
+                    instances=dict(zip(search.pools, counts, strict=True)), workload=served
+                )
+                if run.holds:
+                    holding[seed].add(counts)
+    both = holding[0] & holding[1]
+    assert both
+    assert answer.best is not None
+    assert answer.best.goal == pytest.approx(min(map(weighed, both)))
+    assert tuple(answer.best.instances.values()) in both
+    for seed, found in enumerate(answer.by_seed):
+        assert found is not None
+        assert found.goal == pytest.approx(min(map(weighed, holding[seed])))
+
+
+def test_answer_does_not_depend_on_workers(tmp_path: Path) -> None:
+    given = scenario(tmp_path, routing="mixed_pool")
+    one, two = (
+        provision(Search(given, (0, 1), workers=workers), "instances", most=MOST, spare=0.3)
+        for workers in (1, 2)
+    )
+    assert [each.record() for each in one.tried] == [each.record() for each in two.tried]
+    assert one.best == two.best
+
+
+def test_no_cluster_is_an_answer_with_a_reason(tmp_path: Path) -> None:
+    answer = provision(Search(scenario(tmp_path, ttft=0.02)), "instances", most=MOST)
+    assert answer.best is None
+    assert "alone breaks p99 ttft_s" in answer.reason or "alone breaks p90" in answer.reason
+    few = provision(Search(scenario(tmp_path)), "instances", most=2)
+    assert few.best is None
+    assert few.reason.startswith("none of 1 counts")
+
+
+@pytest.mark.parametrize("routing", ["least_tokens", "mixed_pool"])
+def test_bounds_never_refuse_what_holds(tmp_path: Path, routing: str) -> None:
+    search = Search(scenario(tmp_path, routing=routing))
+    bounds, served = search.bounds[0], search.workloads[0]
+    refused = 0
+    for counts in itertools.product(range(1, 5), repeat=2):
+        instances = dict(zip(search.pools, counts, strict=True))
+        said_no = bool(bounds.refuses(instances))
+        refused += said_no
+        if said_no:
+            assert not search.cluster.run(instances=instances, workload=served).holds
+    crowded = Bounds(search.cluster, served.at_rate(1000.0))
+    assert crowded.refuses({"prefill": 1, "decode": 1})
+    assert refused < 16
+
+
+def test_work_bound_is_the_closed_form() -> None:
+    # Two workers, each best at one of two jobs of 10 s: 10 s suffice, 9.9 s do not.
+    assert _shared([(10.0, 20.0, 10.0), (20.0, 10.0, 10.0)])
+    assert not _shared([(10.0, 20.0, 9.9), (20.0, 10.0, 9.9)])
+    # One that does only the first job, and one that does both: 1 - 6/10 left of the first.
+    assert _shared([(10.0, np.inf, 6.0), (10.0, 5.0, 9.0)])
+    assert not _shared([(10.0, np.inf, 6.0), (10.0, 5.0, 8.9)])
+
+
+def test_breaking_is_numpys_percentile() -> None:
+    rng = np.random.default_rng(1)
+    for count, share in itertools.product((1, 2, 7, 100, 1001), (50.0, 90.0, 99.0)):
+        least = breaking(count, share)
+        values = np.zeros(count)
+        values[rng.permutation(count)[:least]] = 2.0
+        assert np.percentile(values, share) > 1.0
+
+
+def test_a_run_stopped_early_is_broken_in_the_end(tmp_path: Path) -> None:
+    search = Search(scenario(tmp_path))
+    served, cluster = search.workloads[0], search.cluster
+    said = 0
+    for counts in itertools.product((1, 2, 3), repeat=2):
+        instances = dict(zip(search.pools, counts, strict=True))
+        for share in (0.2, 0.5, 0.9):
+            at = float(served.arrival_s[int(share * len(served))])
+            run = cluster.run(instances=instances, workload=served, until_s=at)
+            if surely_broken(run, at):
+                said += 1
+                assert not verdict(cluster.run(instances=instances, workload=served)).holds
+    assert said
+
+
+def test_journal_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    path, given = tmp_path / "verdicts.jsonl", scenario(tmp_path)
+    first = provision(Search(given, journal=Journal(path)), "instances", most=MOST)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3]) + lines[3][:20])  # killed while it wrote the fourth
+    journal = Journal(path)
+    assert len(journal) == 3
+    again = provision(Search(given, journal=journal), "instances", most=MOST)
+    assert again.best == first.best
+    keys = [
+        json.loads(line)["key"] for line in path.read_bytes().splitlines() if line[-1:] == b"}"
+    ]
+    assert len(set(keys)) == len(lines)
+    path.write_text("no record\n{}\n")
+    with pytest.raises(ChipsimError, match="line 1 is not a record"):
+        Journal(path)
+
+
+def test_largest_rate_holds_and_no_larger_one_of_the_grid(tmp_path: Path) -> None:
+    search = Search(scenario(tmp_path))
+    counts, served = {"prefill": 3, "decode": 2}, search.workloads[0]
+    found = capacity(search.cluster, served, counts)
+    assert found.rate_rps is not None
+    assert judge(search.cluster, served.at_rate(found.rate_rps), counts).holds
+    above = np.arange(found.rate_rps + GRID * found.ruled_out_rps, found.ruled_out_rps,
+                      GRID * found.ruled_out_rps)  # fmt: skip
+    assert not any(judge(search.cluster, served.at_rate(r), counts).holds for r in above)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"goal": "beauty"}, "goal: 'beauty'"),
+        ({"ranges": {"no": (1, 2)}}, "range: 'no'"),
+        ({"weights": {"prefill": 1.0}}, "weights"),
+        ({"most": 1}, "both phases served"),
+        ({"goal": "cost"}, "no price"),
+    ],
+)
+def test_bad_requests_are_one_line(
+    tmp_path: Path, fields: dict[str, object], said: str
+) -> None:
+    search = Search(scenario(tmp_path))
+    with pytest.raises(ChipsimError, match=said) as error:
+        provision(search, **({"goal": "instances"} | fields))  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+def test_without_a_limit_there_is_nothing_to_hold(tmp_path: Path) -> None:
+    from chipsim.cluster.scenario import SloSpec
+
+    given = scenario(tmp_path).model_copy(update={"slo": SloSpec()})
+    with pytest.raises(ConfigError, match="a limit on a percentile"):
+        provision(Search(given), "instances")

@@ -1,0 +1,96 @@
+"""The paper in one command: its form, and that its targets reach comparisons only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chipsim.errors import UnknownNameError
+from chipsim.validation.reproduce import Figure, reproduce
+from chipsim.validation.reproduce_spad import chip_rows, curve_rows, performance_rows
+from chipsim.validation.spad_clusters import (
+    SYSTEMS,
+    Assumptions,
+    author_steps,
+    kv_tokens,
+    scenario,
+)
+from tests.validation.folders import SHARED, needs_shared
+
+
+def test_a_figure_is_judged_by_its_tolerance() -> None:
+    assert Figure("a", "policy", 25, 27, "machines", 2).within is True
+    assert Figure("a", "policy", 25, 27.1, "machines", 2).within is False
+    assert Figure("a", "policy", 25, None, "machines", 2).within is False
+    assert Figure("a", "data", 25, 99, "machines", 2).within is None
+    assert Figure("a", "physics", 25, 99, "machines").within is None
+
+
+def test_chips_and_curves_of_the_paper() -> None:
+    rows = [*chip_rows(), *curve_rows()]
+    assert len(rows) == 29  # 19 of three chips, 10 of two curves
+    assert [row.figure for row in rows if row.within is False] == []
+
+
+def test_mean_performance_is_within_reach_or_said() -> None:
+    judged = [row for row in performance_rows() if row.within is not None]
+    off = {row.figure: abs(row.difference or 9.0) for row in judged}
+    assert len(off) == 4
+    assert sum(value <= 0.04 for value in off.values()) == 3
+    assert max(off.values()) <= 0.05  # the Decode chip's prefill
+
+
+def test_systems_weigh_as_the_paper_counts() -> None:
+    spad, capped = SYSTEMS["spad"], SYSTEMS["h100+capped"]
+    cost, tdp = spad.weights("cost"), spad.weights("tdp")
+    assert 18 * cost["prefill"] + 7 * cost["decode"] == pytest.approx(14.7, abs=0.05)
+    assert 18 * tdp["prefill"] + 7 * tdp["decode"] == pytest.approx(20.4, abs=0.05)
+    assert 21 + 4 * capped.weights("tdp")["decode"] == pytest.approx(23.6, abs=0.05)
+    assert SYSTEMS["h100+a100"].weights("cost")["decode"] == pytest.approx(0.5, abs=1e-3)
+
+
+def test_capacities() -> None:
+    given = Assumptions()
+    assert kv_tokens("spad-h100", given) == 77477
+    assert kv_tokens("spad-prefill", given) == 45589
+    binary = Assumptions(capacity="binary")
+    assert kv_tokens("spad-h100", binary) == pytest.approx(66_400, rel=0.01)
+    assert kv_tokens("spad-prefill", binary) == pytest.approx(35_600, rel=0.01)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_assumptions_become_fields_of_the_scenario(system: str) -> None:
+    made = scenario(
+        "code", SYSTEMS[system], Assumptions(rule="fixed", prompt_limit=77, link=1e9)
+    )
+    assert made.handoff.bandwidth == 1e9
+    assert made.prompt_limit == 77
+    assert made.routing == "least_tokens"
+    assert set(made.pools) == set(SYSTEMS[system].pools)
+
+
+@needs_shared
+def test_authors_tables_as_measured_steps(tmp_path: Path) -> None:
+    from chipsim.cluster.measured import measured_table
+
+    table = measured_table(author_steps(SHARED / "spad" / "llmcompass_bloom_tp8.csv", tmp_path))
+    assert table.decode_s([1024] * 64) == pytest.approx(0.0437, rel=0.03)
+    assert table.decode_s([1366] * 55) == pytest.approx(0.0455, rel=0.05)
+    assert table.prefill_s([2048]) == pytest.approx(0.22108, rel=1e-3)
+
+
+def test_unknown_papers_are_refused() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean spad"):
+        reproduce("spat")
+
+
+@pytest.mark.slow
+def test_quick_spad_reaches_its_figures() -> None:
+    made = reproduce("spad", quick=True, workers=2)
+    counts = [row for row in made.rows if row.figure.endswith(": machines")]
+    savings = [row for row in made.rows if "saved against" in row.figure]
+    assert len(counts) == 4
+    assert len(savings) == 3
+    assert all(row.within for row in [*counts, *savings])
+    assert all("prompt limit 1024" in row.note for row in counts)
