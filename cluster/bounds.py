@@ -178,9 +178,9 @@ class Bounds:
 
         >>> from chipsim import Cluster
         >>> cluster = Cluster("chat-8b")
-        >>> bounds = Bounds(cluster, cluster.workload)
-        >>> bounds.refuses({"mixed": 1}), bounds.refuses({"mixed": 4})
-        ('work of p99 ttft', '')
+        >>> bounds = Bounds(cluster, cluster.workload.at_rate(400))
+        >>> bounds.refuses({"mixed": 1}), bounds.refuses({"mixed": 40})
+        ('work of p90 ttft', '')
         """
         counts = [instances[name] for name in self.pools]
         for need in self.needs:

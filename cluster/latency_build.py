@@ -121,9 +121,9 @@ class _Build:
         self.prefills = steps != "decode"
         self.decodes = steps != "prefill" and phases.plan.cp == 1
         self.cached = _most_cached(phases)
-        self.batches = geometric_grid(max(2, min(sequences, tokens)), 2, 4)
+        self.batches = geometric_grid(max(2, min(sequences, tokens)), 4, 8)
         self.queries = query_grid(max(2, tokens))
-        self.prefixes = np.concatenate([[0], geometric_grid(max(16, context), 1)[4:]])
+        self.prefixes = np.concatenate([[0], geometric_grid(max(16, context), 2)[6:]])
 
     def table(self) -> LatencyTable:
         """Sample everything."""
@@ -205,7 +205,7 @@ class _Build:
         points = octave_axis(self.context)
         if not self.decodes:
             return np.full((2, 2, self.sequences + 1, len(points)), np.inf)
-        rows = geometric_grid(self.sequences, 5, 32)
+        rows = geometric_grid(self.sequences, 8, 64)
         sampled = np.zeros((len(rows), len(points), 2, 2))
         for i, batch in enumerate(rows):
             for j, context in enumerate(points):

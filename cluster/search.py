@@ -132,7 +132,7 @@ class Search:
         return tuple(fingerprint(self.cluster, each) for each in self.workloads)
 
     def verdict(self, counts: Sequence[int], place: int) -> Verdict:
-        """Whether counts of pools hold the objective under the workload at a place."""
+        """Of counts in the order of pools, under one seed: by bound, journal or run."""
         instances = dict(zip(self.pools, counts, strict=True))
         refused = self.bounds[place].refuses(instances)
         if refused:

@@ -253,7 +253,7 @@ def tile_of(
         waves * lines * (machine.step_latency * shape.step_scale),
         waves * tall * wide * element / machine.core_store,
         grid[2] * panels / machine.l2_bandwidth,
-        min(outputs * split, machine.cores),
+        min(max(1.0, outputs * split), machine.cores),
     )
 
 

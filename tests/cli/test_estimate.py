@@ -232,7 +232,7 @@ def test_a_model_brings_its_own_formats(chipsim: Command, tmp_path: Path) -> Non
 def test_attention_follows_the_kernels_of_the_block(chipsim: Command) -> None:
     """Launches of an eager block belong to its kernels, which are apart."""
     ask = "estimate attention --chip a100-sxm --batch 1 --q-heads 1 --head-dim 64 "
-    ask += "--query 1 --context 64"
+    ask += "--query 1 --context 64 --execution a100-eager"
     own = chipsim(f"{ask} --json").json
     assert own["latency_s"] > 3e-5
     assert own["latency_s"] == chipsim(f"{ask} --unfused --json").json["latency_s"]

@@ -64,8 +64,8 @@ def test_a_file_is_shown_as_what_it_describes(chipsim: Command, tmp_path: Path) 
 
 def test_the_ideal_machine_says_so(chipsim: Command) -> None:
     note = "ideal machine: no measured block for this chip"
-    assert note in chipsim("show", "b200-sxm").out
-    assert note in chipsim("estimate gemm --chip b200-sxm -m 64 -n 64 -k 64").out
+    assert note in chipsim("show", "mi300x").out
+    assert note in chipsim("estimate gemm --chip mi300x -m 64 -n 64 -k 64").out
 
 
 def test_doctor_tells_versions(chipsim: Command) -> None:

@@ -30,6 +30,10 @@ WORDS = {
     "resource",
     "mark",
     "source",
+    "hardware",
+    "system",
+    "trace",
+    "against",
 }
 
 
