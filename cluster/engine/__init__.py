@@ -21,8 +21,8 @@ with the dtypes `POOL`, `INSTANCE`, `LINK`, `TIMER` of `inputs`; codes have name
 [0.1, 0.2]
 >>> outcome.requests["finish_s"].round(9).tolist()
 [0.22, 0.21]
->>> outcome.gaps.tolist(), outcome.gap_counts.tolist()
-([0.10999999999999999, 0.009999999999999981, 0.009999999999999981], [1, 1, 1])
+>>> outcome.gaps.round(9).tolist(), outcome.gap_counts.tolist()
+([0.01, 0.11, 0.01], [1, 1, 1])
 """
 
 from __future__ import annotations

@@ -24,10 +24,15 @@ CASES = {
 }
 
 
+BLOCK = "ideal"
+"""Blocks of measured silicon make attention go in steps of whole tiles: see the last test."""
+
+
 @functools.cache
 def table_of(name: str) -> LatencyTable:
     return latency_table(
         *CASES[name],
+        execution=BLOCK,
         most_tokens=2048,
         most_sequences=64,
         most_context=8192,
@@ -37,7 +42,7 @@ def table_of(name: str) -> LatencyTable:
 
 @pytest.fixture(scope="module", params=CASES)
 def case(request: pytest.FixtureRequest) -> tuple[PhaseModel, LatencyTable]:
-    phases = PhaseModel(*CASES[request.param], check_memory=False)
+    phases = PhaseModel(*CASES[request.param], execution=BLOCK, check_memory=False)
     return phases, table_of(request.param)
 
 
@@ -108,7 +113,7 @@ def test_longer_prompts_and_contexts_never_take_less() -> None:
 def test_joules_are_those_of_the_energy_model() -> None:
     table = table_of("dense")
     assert table.joules is not None
-    phases = PhaseModel(*CASES["dense"])
+    phases = PhaseModel(*CASES["dense"], execution=BLOCK)
     step = phases.estimate(Phase.decode(16, 1024))
     drawn = EnergyModel(phases.performance.chip).phase(step)
     of = dataclasses.replace(table, seconds=table.joules, joules=None)
@@ -161,3 +166,16 @@ def test_grids_reach_from_one_to_the_end(most: int) -> None:
         assert grid[0] == 1
         assert grid[-1] == most
         assert np.all(np.diff(grid) > 0)
+
+
+def test_steps_of_tiles_of_measured_silicon_are_met_within_a_fiftieth() -> None:
+    table = latency_table(
+        "h200-sxm", "qwen3-30b-a3b", most_tokens=1024, most_sequences=32, most_context=4096
+    )
+    phases = PhaseModel("h200-sxm", "qwen3-30b-a3b", check_memory=False)
+    for query, prefix in ((811, 1936), (130, 0), (513, 700), (1000, 3000)):
+        direct = phases.estimate(Phase.prefill(1, query, prefix)).latency_s
+        assert table.prefill_s([query], prefix) == pytest.approx(direct, rel=0.02)
+    for batch, context in ((19, 100), (5, 3000)):
+        direct = phases.estimate(Phase.decode(batch, context)).latency_s
+        assert table.decode_s([context] * batch) == pytest.approx(direct, rel=0.02)
