@@ -34,6 +34,7 @@ WORDS = {
     "system",
     "trace",
     "against",
+    "of",
 }
 
 
