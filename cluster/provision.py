@@ -157,7 +157,7 @@ def provision(
     walk = _Walk(search, counts[: 0 if reason else None], price, spare, progress)
     tried = [each for each in walk if not each.refused]
     if walk.best is None and not reason:
-        reason = _exhausted(tried, walk.refused, most)
+        reason = _exhausted(tried, walk, most)
     return Provision(
         search,
         goal if weights is None else "weights",
@@ -186,6 +186,7 @@ class _Walk:
         self.best: Candidate | None = None
         self.by_seed: list[Candidate | None] = [None] * len(search.seeds)
         self.refused = 0
+        self.last: Candidate | None = None
 
     def __iter__(self) -> Iterator[Candidate]:
         for start in range(0, len(self.counts), AT_ONCE):
@@ -209,6 +210,7 @@ class _Walk:
 
     def _take(self, found: Candidate) -> None:
         self.refused += found.refused
+        self.last = found
         for place, verdict in enumerate(found.verdicts):
             if verdict is not None and verdict.holds and self.by_seed[place] is None:
                 self.by_seed[place] = found
@@ -283,13 +285,17 @@ def _in_order(
     return counts[order], price[order]
 
 
-def _exhausted(tried: Sequence[Candidate], refused: int, most: int) -> str:
+def _exhausted(tried: Sequence[Candidate], walk: _Walk, most: int) -> str:
     """What was nearest, of all counts that do not hold."""
-    said = f"none of {len(tried) + refused} counts up to {most} instances holds it"
+    said = f"none of {len(tried) + walk.refused} counts up to {most} instances holds it"
     known = [each for each in tried if each.worst.margin is not None]
+    if walk.last is None:
+        return said
     if not known:
-        early = tried[-1].worst.binding if tried else "work"
-        return f"{said}: {early} is broken by the largest ones too"
+        last, why = counted(walk.last.instances), walk.last.worst.binding
+        if walk.last.refused:
+            return f"{said}: {why} is too much even for {last}"
+        return f"{said}: {why} is broken even by {last}"
     near = max(known, key=lambda each: each.worst.margin or 0.0)
     margin = -100.0 * (near.worst.margin or 0.0)
     off = f"{near.worst.binding} over by {margin:.3g} %"

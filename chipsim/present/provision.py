@@ -10,7 +10,7 @@ from chipsim.cluster.capacity import capacity
 from chipsim.cluster.provision import counted
 from chipsim.present.quantities import digits, percent
 from chipsim.present.tables import footer_line, table
-from chipsim.present.theme import BLUE, MUTED, VERMILION, template
+from chipsim.present.theme import BLUE, GREEN, INK, VERMILION, template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +39,7 @@ def provision_record(answer: Provision, *, with_capacity: bool = False) -> dict[
         "goodput_rps": None if answer.run is None else answer.run.goodput_rps,
         "goodput_per_usd": None if answer.run is None else answer.run.spending.goodput_per_usd,
         "capacity_rps": None,
+        "capacity_by_seed": None,
         "frontier": [each.record() | _money(answer, each) for each in answer.frontier],
         "by_seed": [
             {"seed": seed, "pools": None if each is None else each.instances,
@@ -50,8 +51,13 @@ def provision_record(answer: Provision, *, with_capacity: bool = False) -> dict[
         "wall_s": answer.wall_s,
     }  # fmt: skip
     if with_capacity and best is not None:
-        found = capacity(search.cluster, search.workloads[0], best.instances)
-        record["capacity_rps"] = found.rate_rps
+        rates = [
+            capacity(search.cluster, served, best.instances).rate_rps
+            for served in search.workloads
+        ]
+        known = [rate for rate in rates if rate is not None]
+        record["capacity_by_seed"] = rates
+        record["capacity_rps"] = min(known) if len(known) == len(rates) else None
     return record
 
 
@@ -99,43 +105,82 @@ def provision_tables(record: dict[str, Any]) -> Iterator[Table | Text]:
     yield footer_line(
         f"{len(record['rows'])} counts run, {record['refused']} ruled out by work"
     )
-    if record["capacity_rps"] is not None:
-        yield footer_line(
-            f"the largest rate that it holds: {digits(record['capacity_rps'])} /s"
-        )
+    if record["goodput_rps"] is not None:
+        yield footer_line(_goodput(record))
+    if record["capacity_by_seed"] is not None:
+        yield footer_line(_largest(record))
+
+
+def _goodput(record: dict[str, Any]) -> str:
+    said = f"goodput of the first seed: {digits(record['goodput_rps'])} /s"
+    each = record["goodput_per_usd"]
+    return said if each is None else f"{said}, {digits(each)} requests per US$"
+
+
+def _largest(record: dict[str, Any]) -> str:
+    rates = [each for each in record["capacity_by_seed"] if each is not None]
+    if not rates:
+        return "no rate of the grid is held"
+    spread = ", ".join(map(digits, rates))
+    said = f"the largest rate held: {digits(min(rates))} /s"
+    return said if len(rates) == 1 else f"{said} (of each seed {spread})"
 
 
 def _shown(value: float | None, scale: float = 1.0) -> str:
     return "" if value is None else digits(value * scale)
 
 
+MARKS = ("fails", VERMILION, "x"), ("holds", BLUE, "circle"), ("frontier", GREEN, "circle")
+"""What a mark says, its colour and its symbol."""
+
+
 def provision_figure(answer: Provision) -> go.Figure:
-    """Counts of the first two pools that were run: which hold under every seed."""
-    names = answer.search.pools
-    x, y = names[0], names[min(1, len(names) - 1)]
+    """Counts of the first two pools that were run, or of one pool and its margin."""
+    names, frontier = answer.search.pools, answer.frontier
     figure = go.Figure()
-    for holds, colour, label in ((False, VERMILION, "fails"), (True, BLUE, "holds")):
-        of = [each for each in answer.tried if each.holds == holds]
+    for label, colour, symbol in MARKS:
+        of = [each for each in answer.tried if _mark(each, frontier) == label]
         figure.add_scatter(
-            x=[each.instances[x] for each in of],
-            y=[each.instances[y] for each in of],
-            text=[f"{counted(each.instances)}: {each.worst.binding}" for each in of],
+            x=[each.instances[names[0]] for each in of],
+            y=[_height(each, names) for each in of],
+            text=[_hover(each) for each in of],
             mode="markers",
             name=label,
-            marker={"color": colour, "size": 8, "symbol": "circle" if holds else "x"},
+            marker={"color": colour, "size": 8 + 3 * (label == "frontier"), "symbol": symbol},
         )
-    if answer.best is not None:
-        best = answer.best.instances
+    best = answer.best
+    if best is not None:
         figure.add_scatter(
-            x=[best[x]], y=[best[y]], mode="markers", name="answer",
-            marker={"color": MUTED, "size": 18, "symbol": "circle-open"},
+            x=[best.instances[names[0]]], y=[_height(best, names)], mode="markers",
+            name="answer", marker={"color": INK, "size": 20, "symbol": "circle-open"},
         )  # fmt: skip
-    head = answer.reason or f"{counted(answer.best.instances) if answer.best else ''} hold it"
+    head = f"{counted(best.instances)} hold it" if best is not None else answer.reason
+    one = len(names) == 1
     figure.update_layout(
         template=template(),
-        xaxis_title=f"{x}, instances",
-        yaxis_title=f"{y}, instances",
+        xaxis_title=f"{names[0]}, instances",
+        yaxis_title="margin, %" if one else f"{names[1]}, instances",
         meta={"headline": f"{answer.search.scenario.name}: {head}",
-              "subtitle": "Each mark is a cluster that was run under every seed asked for."},
+              "subtitle": "Each mark is a cluster that was run under every seed asked for; "
+              "frontier: no smaller one that holds is part of it."},
     )  # fmt: skip
     return figure
+
+
+def _mark(candidate: Candidate, frontier: list[Candidate]) -> str:
+    if not candidate.holds:
+        return "fails"
+    return "frontier" if candidate in frontier else "holds"
+
+
+def _height(candidate: Candidate, names: tuple[str, ...]) -> float | None:
+    if len(names) > 1:
+        return candidate.instances[names[1]]
+    margin = candidate.worst.margin
+    return None if margin is None else 100.0 * margin
+
+
+def _hover(candidate: Candidate) -> str:
+    margin = candidate.worst.margin
+    left = "" if margin is None else f", {percent(margin)} left"
+    return f"{counted(candidate.instances)}: {candidate.worst.binding}{left}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,33 +60,6 @@ def scenario(folder: Path, *, routing: str = "least_tokens", ttft: float = 1.0) 
         },
         slo={"ttft": {"p90": ttft, "p99": 2 * ttft}, "tpot": {"p90": 0.05}},
     )
-
-
-def weighed(counts: Sequence[int]) -> float:
-    return 0.48 * counts[0] + 0.88 * counts[1]
-
-
-@pytest.mark.parametrize("routing", ["least_tokens", "mixed_pool"])
-def test_answer_is_that_of_brute_force(tmp_path: Path, routing: str) -> None:
-    search = Search(scenario(tmp_path, routing=routing), (0, 1))
-    answer = provision(search, weights={"prefill": 0.48, "decode": 0.88}, most=MOST)
-    holding: list[set[tuple[int, int]]] = [set(), set()]
-    for counts in itertools.product(range(1, MOST), range(1, MOST)):
-        if sum(counts) <= MOST:
-            for seed, served in enumerate(search.workloads):
-                run = search.cluster.run(
-                    instances=dict(zip(search.pools, counts, strict=True)), workload=served
-                )
-                if run.holds:
-                    holding[seed].add(counts)
-    both = holding[0] & holding[1]
-    assert both
-    assert answer.best is not None
-    assert answer.best.goal == pytest.approx(min(map(weighed, both)))
-    assert tuple(answer.best.instances.values()) in both
-    for seed, found in enumerate(answer.by_seed):
-        assert found is not None
-        assert found.goal == pytest.approx(min(map(weighed, holding[seed])))
 
 
 def test_answer_does_not_depend_on_workers(tmp_path: Path) -> None:
