@@ -134,11 +134,12 @@ def _write(run: Simulation, figures: dict[str, Any], folder: Path) -> None:
     import json
 
     from chipsim.cluster.timeline import series
+    from chipsim.explore.opened import REQUESTS
     from chipsim.explore.store import save, write_whole
     from chipsim.present.html import write_figure
     from chipsim.present.simulation import simulation_figure
 
-    save(run, folder / "requests.parquet")
+    save(run, folder / REQUESTS)
     text = json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(folder / "summary.json", (text + "\n").encode())
     over_time = series(run)

@@ -35,11 +35,19 @@ DAMAGE = (
 """What readers of files raise over bytes that are not what they seem; RuntimeError is that of
 nesting without end, and of what a reader has not learnt."""
 
+REQUESTS = "requests.parquet"
+"""Of a simulation's folder: which request waited how long."""
+
 ENDINGS = (".parquet", ".csv", ".json")
 
 
 def open_result(path: str | Path) -> Stored:
     """Read a saved result, or the rows of any table or ``--json`` output.
+
+    Parameters
+    ----------
+    path : path
+        A file, or the folder of a simulation: its requests.
 
     Raises
     ------
@@ -47,6 +55,8 @@ def open_result(path: str | Path) -> Stored:
         As `opened`; a file that is missing or cannot be read.
     """
     path = Path(path)
+    if path.is_dir():
+        path /= REQUESTS
     side = sidecar(path)
     return opened(path, _bytes(path), _bytes(side) if side.exists() else None)
 

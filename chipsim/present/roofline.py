@@ -82,9 +82,9 @@ def roofline_figure(sides: Sequence[Side], subtitle: str = "") -> Sketch:
     places = [_intensity(row) for side in sides for row in drawn(side.estimate)]
     low = 10.0 ** math.floor(math.log10(min([*places, 1.0])) - 0.3)
     high = 10.0 ** math.ceil(math.log10(max([*places, *(s.ridge for s in sides)])) + 0.3)
+    high *= 30.0  # names stand right of their points, clear of the roof
     data = [trace for i, side in enumerate(sides) for trace in _roofs(side, i, low, high)]
-    right = low * (high / low) ** 0.6  # from here on there is no room for a name
-    data += [trace for i, side in enumerate(sides) for trace in _operators(side, i, right)]
+    data += [trace for i, side in enumerate(sides) for trace in _operators(side, i)]
     lowest = min(_reached(row) for side in sides for row in drawn(side.estimate))
     top = max(side.peak[1] for side in sides)
     return sketch(
@@ -141,7 +141,7 @@ def _roofs(side: Side, index: int, low: float, high: float) -> list[dict[str, An
     ]  # fmt: skip
 
 
-def _operators(side: Side, index: int, right: float) -> list[dict[str, Any]]:
+def _operators(side: Side, index: int) -> list[dict[str, Any]]:
     rows, total = drawn(side.estimate), side.estimate.latency_s
     by_group: dict[str, list[OperatorRow]] = {}
     for row in rows:
@@ -153,13 +153,8 @@ def _operators(side: Side, index: int, right: float) -> list[dict[str, Any]]:
             "showlegend": False,
             "x": [_intensity(row) for row in by_group[group]],
             "y": [_reached(row) for row in by_group[group]],
-            "text": [
-                _beside(row, right) if row.name in told else "" for row in by_group[group]
-            ],
-            "textposition": [
-                f"bottom {'left' if _intensity(row) > right else 'right'}"
-                for row in by_group[group]
-            ],
+            "text": [_beside(row) if row.name in told else "" for row in by_group[group]],
+            "textposition": "bottom right",
             "textfont": {"size": 12},
             "marker": {
                 "color": group_colour(group),
@@ -175,10 +170,9 @@ def _operators(side: Side, index: int, right: float) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _beside(row: OperatorRow, right: float) -> str:
+def _beside(row: OperatorRow) -> str:
     """A name at a distance from its point."""
-    name, space = group_name(row.group), "\N{EN SPACE}"
-    return f"{name}{space}" if _intensity(row) > right else f"{space}{name}"
+    return f"\N{EN SPACE}{group_name(row.group)}"
 
 
 def _labelled(rows: Sequence[OperatorRow], total: float) -> set[str]:

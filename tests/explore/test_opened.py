@@ -16,7 +16,7 @@ import pytest
 from chipsim.errors import ChipsimError
 from chipsim.explore import opened as module
 from chipsim.explore.cuts import CutsResult, cuts
-from chipsim.explore.opened import cuts_again, open_result, opened
+from chipsim.explore.opened import REQUESTS, cuts_again, open_result, opened
 from chipsim.explore.store import save, sidecar
 from chipsim.ops.phase import Phase
 
@@ -77,6 +77,14 @@ class Trap:
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return (pytest.fail, ("something was unpickled",))
+
+
+def test_a_folder_stands_for_its_requests(grid: CutsResult, tmp_path: Path) -> None:
+    save(grid, tmp_path / REQUESTS)
+    assert open_result(tmp_path).table.equals(open_result(tmp_path / REQUESTS).table)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ChipsimError, match=r"empty/requests\.parquet: cannot be read"):
+        open_result(tmp_path / "empty")
 
 
 @pytest.mark.parametrize(

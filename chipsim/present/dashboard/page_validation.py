@@ -22,9 +22,11 @@ from chipsim.present.dashboard.parts import (
 )
 from chipsim.present.dashboard.state import Choice, Fields, query_of
 from chipsim.present.quantities import grouped, percent
-from chipsim.present.tables import validation_cells
+from chipsim.present.silicon import silicon_figure
+from chipsim.present.tables import BESIDE, validation_cells
 from chipsim.present.validation import pooled_suites, validation_figure
 from chipsim.validation import SUITES, validate
+from chipsim.validation.suites import APART
 
 if TYPE_CHECKING:
     from chipsim.validation import ValidationResult
@@ -33,8 +35,27 @@ PATH, NAME = "/validation", "Validation"
 
 ALL_SUITES = "llmcompass"
 
+TRANSFER = "silicon-transfer"
+"""``silicon``, each chip under the block of the one before it."""
+
+NAMES = {
+    "silicon": "measured operators",
+    TRANSFER: "measured operators, factors of the chip before",
+    "machines": "measured machines",
+    ALL_SUITES: "LLMCompass, papers, eager kernels: all",
+    **{name: name for name in SUITES},
+}
+"""Suites, and what is shown for them."""
+
+ABOUT = {
+    **APART,
+    TRANSFER: f"{APART['silicon']}, under the block of the chip that came before",
+    ALL_SUITES: "all suites; a suite of LLMCompass's own errors is drawn on demand",
+    **SUITES,
+}
+
 FIELDS: Fields = {
-    "suite": Choice(ALL_SUITES, lambda: (ALL_SUITES, *SUITES)),
+    "suite": Choice("silicon", lambda: tuple(NAMES)),
     "execution": Choice("", lambda: ("", *names("executions"))),
 }
 
@@ -43,7 +64,6 @@ CARD = "validation-points"
 
 def layout(state: Mapping[str, Any]) -> list[Any]:
     """The page in a state."""
-    suites = {ALL_SUITES: "everything", **{name: name for name in SUITES}}
     blocks = choose(
         "validation-execution", state["execution"], ("", *names("executions")), "of each chip"
     )
@@ -52,7 +72,7 @@ def layout(state: Mapping[str, Any]) -> list[Any]:
             [
                 html.Div(
                     [
-                        labelled("suite", choose("validation-suite", state["suite"], suites)),
+                        labelled("suite", choose("validation-suite", state["suite"], NAMES)),
                         labelled("execution block", blocks),
                     ],
                     className="controls",
@@ -64,7 +84,7 @@ def layout(state: Mapping[str, Any]) -> list[Any]:
             [
                 html.Div(card(CARD, wide=True), className="cards"),
                 html.Section(
-                    [html.H2("Errors by suite"), dcc.Loading(html.Div(id="validation-table"))],
+                    [html.H2("Errors"), dcc.Loading(html.Div(id="validation-table"))],
                     className="card",
                 ),
             ]
@@ -95,7 +115,13 @@ def register(app: Dash) -> None:
 @functools.lru_cache(maxsize=16)
 def judged(suite: str, execution: str) -> ValidationResult:
     """Every figure of a suite beside our estimate."""
-    return validate(suite, execution=execution or None)
+    name, transfer = _suite(suite)
+    return validate(name, execution=execution or None, transfer=transfer)
+
+
+def _suite(shown: str) -> tuple[str, bool]:
+    """Name of a suite, and whether blocks come from the chip before."""
+    return ("silicon", True) if shown == TRANSFER else (shown, False)
 
 
 def answer(suite: str, execution: str) -> dict[str, Any]:
@@ -105,13 +131,34 @@ def answer(suite: str, execution: str) -> dict[str, Any]:
         found = judged(suite, execution)
     except ChipsimError as error:
         return {"card": nothing(str(error), link), "table": [], "about": ""}
-    told = command(f"validate {suite}", execution=execution or None, json=True)
-    figure = validation_figure(found)
-    figure.update_layout(legend={"font": {"size": 12}})
-    about = SUITES.get(
-        suite, "all suites; a suite of LLMCompass's own errors is drawn on demand"
+    name, transfer = _suite(suite)
+    told = command(
+        f"validate {name}", transfer=transfer or None, execution=execution or None, json=True
     )
-    return {"card": filled(figure, told, link), "table": _table(found), "about": about}
+    figure = silicon_figure(found) if found.beside else validation_figure(found)
+    figure.update_layout(legend={"font": {"size": 12}})
+    table = _operators(found) if found.beside else _table(found)
+    return {"card": filled(figure, told, link), "table": table, "about": ABOUT[suite]}
+
+
+def _operators(found: ValidationResult) -> Any:
+    """Errors by chip, operator and format, those of plain models beside."""
+    frame = found.frame()
+    whole = frame[(frame["regime"] == "all") & (frame[["chip", "dtype"]] != "all").all(axis=1)]
+    beside = {name: BESIDE[name] for name in BESIDE if name in frame.columns}
+    head = ("chip", "operator", "figures", "mean error", "median", "90 % within", "bias")
+    rows = [
+        (
+            row["chip"],
+            f"{row['operator']} {row['dtype']}",
+            grouped(row["n"]),
+            *(percent(row[key]) for key in ("mape", "median_ape", "p90_ape")),
+            f"{100 * row['bias']:+.1f} %",
+            *(percent(row[key]) if row[key] == row[key] else "" for key in beside),
+        )
+        for row in whole.to_dict("records")
+    ]
+    return listing([(*head, *beside.values()), *rows])
 
 
 def _table(found: ValidationResult) -> Any:

@@ -30,6 +30,7 @@ from chipsim.present.dashboard import (
     page_explorer,
     page_roofline,
     page_validation,
+    parts,
     serve,
 )
 from chipsim.present.dashboard.app import PAGES, make_app
@@ -37,6 +38,7 @@ from chipsim.present.dashboard.brush import brushed, kept_ranges
 from chipsim.present.dashboard.edits import edited, edits_text, leaves, parse_edits
 from chipsim.present.dashboard.shelf import Shelf, uploaded
 from chipsim.present.dashboard.state import defaults, query_of, read_state
+from chipsim.present.sketch import sketch
 
 if TYPE_CHECKING:
     from chipsim.explore.cuts import CutsResult
@@ -358,6 +360,25 @@ def test_validation_shows_the_suite() -> None:
     assert "silicon-layer" in json.dumps(found["table"], default=str)
     assert found["card"][COMMAND] == "chipsim validate silicon-layer --json"
     assert found["card"][FIGURE]["data"]
+
+
+@pytest.mark.parametrize(
+    ("suite", "told"),
+    [
+        ("silicon", "chipsim validate silicon --json"),
+        ("silicon-transfer", "chipsim validate silicon --transfer --json"),
+    ],
+)
+def test_validation_shows_measured_operators(suite: str, told: str) -> None:
+    found = page_validation.answer(suite, "")
+    assert "b200-sxm" in json.dumps(found["table"], default=str)
+    assert found["card"][COMMAND] == told
+    assert "Measured" in json.dumps(found["card"][FIGURE]["layout"], default=str)
+
+
+def test_no_line_breaks_before_a_unit() -> None:
+    told = parts.filled(sketch([], "11 % of 2 ms, 3 pools"), "", "?")[0]
+    assert told == "11\N{NO-BREAK SPACE}% of 2\N{NO-BREAK SPACE}ms, 3 pools"
 
 
 @pytest.mark.slow
