@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
@@ -17,11 +19,21 @@ if TYPE_CHECKING:
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
 
+WORDS = {
+    "gemm": "GEMM",
+    "attention_context": "attention, prefill",
+    "attention_generation": "attention, decode",
+    "mla_context": "MLA, prefill",
+    "mla_generation": "MLA, decode",
+    "moe": "MoE",
+}
+"""Operators of measured files as the legend has them."""
+
 
 def silicon_figure(result: ValidationResult) -> go.Figure:
     """Estimate against measurement on two logarithmic axes, with bands of 10 and 25 %.
 
-    A colour is a chip and a symbol an operator; the hover text has the shape.
+    A colour is a chip and a symbol an operator; the hover text has shape and kernel.
     """
     points = result.points
     low, high = 0.8 * points["reference"].min(), 1.25 * points["reference"].max()
@@ -36,12 +48,8 @@ def silicon_figure(result: ValidationResult) -> go.Figure:
         x=[low, high], y=[low, high], mode="lines", line={"color": MUTED, "width": 1},
         hoverinfo="skip", showlegend=False,
     )  # fmt: skip
-    chips = {name: i for i, name in enumerate(points["chip"].unique())}
-    operators = {name: i for i, name in enumerate(points["operator"].unique())}
-    for (chip, operator), rows in points.groupby(["chip", "operator"], sort=False):
-        colour = LINES[chips[chip] % len(LINES)]
-        symbol = SYMBOLS[operators[operator] % len(SYMBOLS)]
-        figure.add_trace(_trace(f"{chip} {operator}", rows, colour, symbol))
+    for trace in _traces(points):
+        figure.add_trace(trace)
     _axes(figure)
     title = _headline(result)
     subtitle = f"{len(points)} measurements · shaded: 10 % and 25 %"
@@ -51,8 +59,23 @@ def silicon_figure(result: ValidationResult) -> go.Figure:
         hovermode="closest",
         title={"text": title, "subtitle": {"text": subtitle}},
         meta={"headline": title, "subtitle": subtitle},
+        legend={"x": 0, "y": 1.02, "yanchor": "bottom"},
     )
     return figure
+
+
+def _traces(points: pd.DataFrame) -> Iterator[go.Scatter]:
+    """Points by chip and operator; the legend names chips by colour, operators by symbol."""
+    kind = points["operator"].str.partition("/")[0]
+    colours = dict(zip(points["chip"].unique(), cycle(LINES), strict=False))
+    symbols = dict(zip(kind.unique(), cycle(SYMBOLS), strict=False))
+    for chip, rows in points.groupby("chip", sort=False):
+        for operator, some in rows.groupby(kind, sort=False):
+            yield _trace(str(chip), some, colours[chip], symbols[operator])
+        error = 100 * rows["error"].abs().mean()
+        yield _key(f"{chip} ({error:.0f} %)", str(chip), colours[chip], SYMBOLS[0])
+    for operator, symbol in symbols.items():
+        yield _key(WORDS.get(str(operator), str(operator)), "", MUTED, symbol)
 
 
 def _axes(figure: go.Figure) -> None:
@@ -71,9 +94,24 @@ def _trace(name: str, rows: pd.DataFrame, colour: str, symbol: str) -> go.Scatte
         y=rows["estimate"].tolist(),
         mode="markers",
         marker={"size": 5, "opacity": 0.6, "color": colour, "symbol": symbol},
-        name=f"{name} ({100 * rows['error'].abs().mean():.0f} %)",
+        name=name,
+        legendgroup=name,
+        showlegend=False,
         customdata=[_hover(row) for row in rows.to_dict("records")],
         hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def _key(name: str, group: str, colour: str, symbol: str) -> go.Scatter:
+    """A line of the legend; it switches the points of its group."""
+    return go.Scatter(
+        x=[None],
+        y=[None],
+        mode="markers",
+        marker={"size": 8, "color": colour, "symbol": symbol},
+        name=name,
+        legendgroup=group or name,
+        hoverinfo="skip",
     )
 
 
