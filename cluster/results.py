@@ -201,11 +201,12 @@ class Simulation:
         return found
 
     def configuration(self) -> dict[str, Any]:
-        """What the rows follow from, as plain JSON values."""
+        """What the rows follow from, and the summary, as plain JSON values."""
         return {
             "kind": "simulation",
-            "scenario": self.cluster.scenario.model_dump(mode="json", exclude_unset=True),
+            "scenario": self.cluster.scenario.plain(),
             "instances": dict(self.instances),
+            "summary": {key: value for key, value in self.summary().items() if key != "wall_s"},
         }
 
     def summary(self) -> dict[str, Any]:

@@ -285,6 +285,10 @@ class Scenario(Spec):
         data, path = load("scenarios", str(name))
         return cls.read(_beside(data, path.parent), path)
 
+    def plain(self) -> dict[str, Any]:
+        """What is stated, as plain JSON values."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
     def changed(self, **fields: Any) -> Scenario:
         """The scenario with other values: ``rate``, ``seed``, ``instances`` or own fields.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -77,13 +78,22 @@ def page(figure: go.Figure, rows: Rows = (), notes: Sequence[str] = ()) -> str:
     )
 
 
+UNIT = re.compile(r"(?<=\d) (?=%|(?:[nµm]?s|k?W|m?J|mm²|[TG]B(?:/s)?)\b)")
+"""The space between a number and its unit."""
+
+
+def together(text: str) -> str:
+    """A number keeps its unit when the line wraps."""
+    return UNIT.sub("\N{NO-BREAK SPACE}", text)
+
+
 def unbroken(text: str) -> str:
-    """Escaped; a number keeps its per cent sign when the line wraps."""
-    return escape(text).replace(" %", "\N{NO-BREAK SPACE}%")
+    """`together`, escaped."""
+    return escape(together(text))
 
 
-def table_html(rows: Rows) -> str:
-    """A table that folds out; nothing for no rows."""
+def table_html(rows: Rows, *, unfolded: bool = False) -> str:
+    """A table that folds out, or stands open; nothing for no rows."""
     if not rows:
         return ""
     head, *body = (
@@ -91,8 +101,10 @@ def table_html(rows: Rows) -> str:
         for row, tag in zip(rows, ["th", *["td"] * (len(rows) - 1)], strict=True)
     )
     lines = "".join(f"<tr>{line}</tr>\n" for line in body)
+    is_open = " open" if unfolded else ""
     return (
-        '<details><summary>The figures as a table</summary>\n<div class="rows"><table>\n'
+        f"<details{is_open}><summary>The figures as a table</summary>\n"
+        '<div class="rows"><table>\n'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}</tbody></table></div></details>\n"
     )
 

@@ -17,11 +17,10 @@ from chipsim.explore.setup import Setup
 from chipsim.explore.store import write_whole
 from chipsim.present.columns import column, first_axes, first_pair, named
 from chipsim.present.html import FIGURES, picture
-from chipsim.present.quantities import grouped, percent, seconds
+from chipsim.present.quantities import grouped, percent
 from chipsim.present.rows import front_figure, parallel_figure, value_text
-from chipsim.present.sketch import Sketch, axis, graph, legend_above, plain, sketch
+from chipsim.present.sketch import Sketch, graph, plain
 from chipsim.present.standalone import MOST_BYTES, Section, standalone
-from chipsim.present.theme import BLUE, MUTED, ORANGE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,35 +182,16 @@ def _comparison(stored: Stored) -> Report:
 
 
 def _simulation(stored: Stored) -> Report:
-    """How long requests wait, from the row of each."""
-    from chipsim.present.simulation import cumulative
+    """What a run was like: how long requests waited, what it cost, request by request."""
+    from chipsim.present.requests import each_request, run_command, run_title, waits
 
     table, told = stored.table, stored.configuration
-    done = table[table["status"] == "finished"]
-    curves = (("queue_s", "queue", MUTED), ("ttft_s", "TTFT", BLUE), ("e2e_s", "E2E", ORANGE))
-    data = [
-        cumulative(name, done[key].to_numpy(), None, colour).to_plotly_json()
-        for key, name, colour in curves
-        if len(done) and done[key].max() > 0.0
-    ]
-    served = f"{grouped(len(done))} of {grouped(len(table))} requests served"
-    title = served
-    if len(done):
-        ends = (seconds(float(done["ttft_s"].quantile(part))) for part in (0.9, 0.99))
-        title = f"{served}; first token within {next(ends)} for 90 %, {next(ends)} for 99 %"
-    scenario = told.get("scenario", {})
-    pools = " + ".join(f"{count} {name}" for name, count in told.get("instances", {}).items())
-    about = f"{scenario.get('name', '')} · {scenario.get('model', '')} · {pools}"
-    figure = sketch(
-        data, title, about, height=460,
-        xaxis=axis(
-            "Seconds from arrival", type="log", dtick=1, tickformat="~s", ticksuffix="s"
-        ),
-        yaxis=axis("Share of requests", tickformat=".0%", range=[0, 1.02]),
-        legend=legend_above(),
-    )  # fmt: skip
-    shown = Section("Time in the queue, to the first token, to the last", "", figure)
-    return Report(title, about, (shown, *_general(table)))
+    title, about = run_title(table, told)
+    axes = _titled(
+        parallel_figure(table, first_axes(table)), "All rows over several columns", cells(table)
+    )
+    sections = (*waits(table, told), each_request(table), axes)
+    return Report(title, about, sections, run_command(told))
 
 
 def _rows(stored: Stored) -> Report:

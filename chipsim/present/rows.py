@@ -73,7 +73,7 @@ def front_figure(
     ax, ay = column(x), column(y)
     better = {x: ax.more_is_better, y: ay.more_is_better} | dict(more or {})
     places = front_of(table, x, y, better)
-    data = [*_points(table, ax, ay, colour), _front(table, ax, ay, places)]
+    data = [*points(table, ax, ay, colour), _front(table, ax, ay, places)]
     if marked is not None and marked in table.index:
         data.append(_mark(table, ax, ay, marked))
     way = [f"{'most' if better[c.key] else 'least'} {c.inside}" for c in (ax, ay)]
@@ -104,7 +104,8 @@ def _front_headline(
     return f"{grouped(len(places))} rows are on the front: from {a} to {b}"
 
 
-def _points(table: pd.DataFrame, x: Column, y: Column, colour: str) -> list[dict[str, Any]]:
+def points(table: pd.DataFrame, x: Column, y: Column, colour: str) -> list[dict[str, Any]]:
+    """Traces of rows as points of two columns; a colour for each text of a third."""
     if not colour or colour not in table.columns:
         return [_cloud(table, x, y, "rows", BLUE)]
     groups = table.groupby(colour, sort=True)

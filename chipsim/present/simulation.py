@@ -66,22 +66,11 @@ def _value(row: dict[str, Any], key: str) -> str:
 
 def summary_tables(figures: dict[str, Any]) -> list[Table | Text]:
     """What ``chipsim simulate`` prints."""
-    times = [
-        [label, *(_time(figures[key][column]) for column in COLUMNS)]
-        for key, label in METRICS.items()
-        if key != "transfer_s" or figures[key]["max"]
-    ]
-    times += [
-        [f"{name.upper()} slowdown", *(_ratio(of[column]) for column in COLUMNS)]
-        for name, of in figures["slowdown"].items()
-    ]
-    parts: list[Table | Text] = [heading(headline(figures)), table(("", *COLUMNS), times)]
+    times = table(("", *COLUMNS), time_rows(figures))
+    parts: list[Table | Text] = [heading(headline(figures)), times]
     if figures["slo"]:
-        rows = [
-            [_limit(row), _value(row, "reached"), "holds" if row["holds"] else "FAILS"]
-            for row in figures["slo"]
-        ]
-        parts.append(table(("objective", "reached", ""), rows, text_columns=1))
+        head = ("objective", "reached", "")
+        parts.append(table(head, objective_rows(figures), text_columns=1))
     pools = [
         [
             row["pool"],
@@ -91,10 +80,32 @@ def summary_tables(figures: dict[str, Any]) -> list[Table | Text]:
         ]
         for row in figures["rows"]
     ]
-    head = ("pool", "instances", "chips", "prefill", "decode", "mixed", "KV held")
-    parts += [table(head, pools), table(("", ""), facts(figures), text_columns=2)]
+    columns = ("pool", "instances", "chips", "prefill", "decode", "mixed", "KV held")
+    parts += [table(columns, pools), table(("", ""), facts(figures), text_columns=2)]
     parts.append(footer_line(_source(figures)))
     return parts
+
+
+def time_rows(figures: dict[str, Any]) -> list[list[str]]:
+    """Names and `COLUMNS` of everything that took time, or that compares times."""
+    times = [
+        [label, *(_time(figures[key][column]) for column in COLUMNS)]
+        for key, label in METRICS.items()
+        if key != "transfer_s" or figures[key]["max"]
+    ]
+    times += [
+        [f"{name.upper()} slowdown", *(_ratio(of[column]) for column in COLUMNS)]
+        for name, of in figures["slowdown"].items()
+    ]
+    return times
+
+
+def objective_rows(figures: dict[str, Any]) -> list[list[str]]:
+    """Limits, what was reached, and whether each holds."""
+    return [
+        [_limit(row), _value(row, "reached"), "holds" if row["holds"] else "FAILS"]
+        for row in figures["slo"]
+    ]
 
 
 def facts(figures: dict[str, Any]) -> list[tuple[str, str]]:

@@ -37,6 +37,8 @@ class Section:
         The conclusion, and what it holds for.
     rows : sequence of sequence of str
         A table that folds out, its names first.
+    unfolded : bool
+        Whether the table stands open.
     notes : sequence of str
         Lines below.
     text : str
@@ -49,6 +51,7 @@ class Section:
     rows: Rows = ()
     notes: Sequence[str] = ()
     text: str = ""
+    unfolded: bool = False
 
 
 STYLE = f"""
@@ -139,7 +142,7 @@ def _section(section: Section, names: Any) -> str:
         parts.append(
             f'<div class="figure{wide}"><div data-figure="{next(names)}"></div></div>\n'
         )
-    parts += [table_html(section.rows)]
+    parts += [table_html(section.rows, unfolded=section.unfolded)]
     parts += [f"<p>{escape(note)}</p>\n" for note in section.notes]
     if section.text:
         told = f"<pre>{escape(section.text)}</pre>"

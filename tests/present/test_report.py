@@ -14,12 +14,16 @@ import pandas as pd
 import pytest
 from plotly.offline import get_plotlyjs
 
+from chipsim.cluster.scenario import Scenario
+from chipsim.cluster.simulate import Cluster
 from chipsim.errors import ChipsimError
 from chipsim.explore.compare import compare_phases
 from chipsim.explore.opened import open_result
 from chipsim.explore.store import Stored, save
 from chipsim.ops.phase import Phase
 from chipsim.present.report import report, write_report
+from chipsim.present.requests import run_command
+from chipsim.present.simulation import facts, headline
 
 if TYPE_CHECKING:
     from chipsim.explore.cuts import CutsResult
@@ -128,6 +132,20 @@ def test_a_hundred_thousand_requests_are_below_the_limit(tmp_path: Path) -> None
     served = table[table["status"] == "finished"]["ttft_s"]
     assert found.title.startswith("98,000 of 100,000 requests served; first token within")
     assert f"{1e3 * served.quantile(0.9):.0f} ms for 90 %" in found.title
+
+
+def test_a_run_is_told_as_its_command_told_it(tmp_path: Path) -> None:
+    """Saved, read back, and the same figures and headline as `simulate` prints."""
+    cluster = Cluster(Scenario.load("chat-8b").changed(requests=60))
+    run = cluster.run()
+    found = report(open_result(save(run, tmp_path / "requests.parquet")))
+    figures = run.summary()
+    assert found.title == headline(figures)
+    told = [cell for section in found.sections for row in section.rows for cell in row]
+    assert all(value in told for _, value in facts(figures))
+    assert found.command == ""  # 60 requests are not the library's scenario
+    whole = {"kind": "simulation", "scenario": Scenario.load("chat-8b").plain()}
+    assert run_command(whole) == "chipsim simulate chat-8b --json"
 
 
 def test_an_unknown_ending(curve: CutsResult, tmp_path: Path) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dash import Dash, Input, Output, dcc, html
 from flask import has_request_context, request
 
-from chipsim.present.html import CONFIG
+from chipsim.present.html import CONFIG, together
 from chipsim.present.sketch import Sketch, plain, sketch
 from chipsim.present.theme import MUTED, darkened
 
 THEME = "theme"
 """Name of the cookie, and of the store, that say whether the page is dark."""
-
-UNIT = re.compile(r"(?<=\d) (?=%|(?:[nµm]?s|k?W|m?J|mm²|[TG]B(?:/s)?)\b)")
-"""The space between a number and its unit."""
 
 CARD = ("title", "lead", "graph", "command", "link")
 """Parts of a card that a callback fills, in this order."""
@@ -98,13 +94,8 @@ def filled(figure: Any, command: str, link: str) -> list[Any]:
     drawn = plain(figure)
     meta = drawn["layout"].get("meta") or {}
     # plotly would draw `meta` nowhere, but would send it along.
-    title, lead = (_kept(meta.get(name, "")) for name in ("headline", "subtitle"))
+    title, lead = (together(meta.get(name, "")) for name in ("headline", "subtitle"))
     return [title, lead, themed(drawn), command, link]
-
-
-def _kept(text: str) -> str:
-    """A text in which no line breaks between a number and its unit."""
-    return UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 def nothing(why: str, link: str = "?") -> list[Any]:
