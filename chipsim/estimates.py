@@ -54,6 +54,20 @@ class Estimate:
     mapping: dict[str, Any]
     conversion: str = ""
 
+    def of(self, operator: Operator) -> Estimate:
+        """The same estimate for an operator of the same shape."""
+        return Estimate(
+            operator,
+            self.latency_s,
+            self.bound,
+            self.flops,
+            self.memory_bytes,
+            self.lower_bound_s,
+            self.parts,
+            self.mapping,
+            self.conversion,
+        )
+
     @property
     def utilisation(self) -> float:
         """Lower bound over latency, 0 ... 1."""

@@ -104,11 +104,11 @@ class PerformanceModel:
         """
         named = self._named.get(operator)
         if named is None:
-            key = replace(operator, name="")  # type: ignore[type-var]
+            key = operator.unnamed()
             known = self._known.get(key)
             if known is None:
                 known = self._known[key] = self._estimate(key)
-            named = self._named[operator] = replace(known, operator=operator)
+            named = self._named[operator] = known.of(operator)
         return named
 
     def rows(self, graph: nx.DiGraph[str]) -> tuple[OperatorRow, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import OperatorRow, PhaseEstimate
 from chipsim.memory import check_phase
-from chipsim.ops.graph import Phase, SparseForm, phase_graph, sequence_graph
+from chipsim.ops.graph import PLAIN, Phase, SparseForm, phase_graph, sequence_graph
 from chipsim.ops.layers import Latent
 from chipsim.ops.loads import UNIFORM, ExpertLoad
 from chipsim.ops.model import ModelSpec
@@ -84,7 +84,7 @@ class PhaseModel:
         """Formats of a phase: the user's, else the model's own, else fp16."""
         own = self.model.precision
         hint = own.prefill if phase.kind in ("prefill", "encode") else own.decode
-        return self._precision or hint or Precision()
+        return self._precision or hint or PLAIN
 
     def estimate(self, phase: Phase) -> PhaseEstimate:
         """Latency of a phase and its operators.

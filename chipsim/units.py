@@ -105,6 +105,7 @@ def with_unit(kind: str, more: str = "") -> str:
     )
 
 
+@functools.lru_cache(maxsize=4096)
 def parse(text: str, kind: str) -> float:
     """Read a quantity such as ``"3.35 TB/s"`` into SI.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, NoReturn
+import dataclasses
+import functools
+from typing import ClassVar, Literal, NoReturn, Self
 
 from chipsim.errors import ConfigError
 from chipsim.ops.checks import LARGEST, whole
-from chipsim.ops.formats import get_format
+from chipsim.ops.formats import FORMATS, get_format
 
 Kind = Literal[
     "gemm",
@@ -39,7 +41,19 @@ class Operator:
             if type(value) is not int or not 1 <= value <= LARGEST:
                 object.__setattr__(self, field, whole(self._label(), field, value))
         for field in self._formats:
-            get_format(getattr(self, field))
+            value = getattr(self, field)
+            if type(value) is not str or value not in FORMATS:
+                get_format(value)
+
+    def unnamed(self) -> Self:
+        """The same shape without its name; what was checked once is not checked again."""
+        if not self.name:
+            return self
+        other = object.__new__(type(self))
+        for field in _fields(type(self)):  # type: ignore[arg-type]  # classes are hashable
+            object.__setattr__(other, field, getattr(self, field))
+        object.__setattr__(other, "name", "")
+        return other
 
     def _refuse(self, field: str, value: object, allowed: str) -> NoReturn:
         raise ConfigError(self._label(), field, value, allowed)
@@ -66,3 +80,8 @@ class Operator:
     def exponentials(self) -> float:
         """Exponentials, each 1 FLOP in the `flops` of vector operators; a chip pays more."""
         return 0.0
+
+
+@functools.cache
+def _fields(operator: type[Operator]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(operator))  # type: ignore[arg-type]

@@ -33,6 +33,9 @@ __all__ = ["SEQUENCE_GROUPS", "Phase", "layer_graph", "phase_graph", "sequence_g
 SEQUENCE_GROUPS = frozenset({"attention", "softmax", "indexer", "context_parallel"})
 """Groups of nodes that go with the lengths of sequences; all others with tokens alone."""
 
+ONE_CHIP, PLAIN = Parallelism(), Precision()
+"""Plan and formats where none are named: one object each, so that what is remembered by it is
+found at once."""
 ATTENTION = ("fused", "unfused")
 QKV = ("fused", "separate")
 SparseForm = Literal["absorbed", "expanded"]
@@ -225,7 +228,7 @@ def _builder(
 ) -> Builder:
     import networkx as nx
 
-    plan, precision = plan or Parallelism(), precision or Precision()
+    plan, precision = plan or ONE_CHIP, precision or PLAIN
     check(model, plan)
     for switch, value, known in (
         ("attention", attention, ATTENTION),
@@ -259,13 +262,13 @@ def _part(segment: Segment, plan: Parallelism) -> Part:
 
 def _enter(b: Builder, layer: Layer, count: int) -> bool:
     """Go on with a kind of layer; False where no part of the step runs it."""
-    b.parts = tuple(
+    parts = tuple(
         part
         for part in b.step
         if part.segment.kind == "encode" or part.segment.kind in layer.phases
     )
-    b.count = count
-    return bool(b.parts)
+    b.enter(parts, count)
+    return bool(parts)
 
 
 def _add_layer(b: Builder, layer: Layer, source: str | None) -> str:
@@ -334,7 +337,7 @@ def _add_embedding(b: Builder) -> str:
 
 
 def _enter_once(b: Builder) -> None:
-    b.parts, b.count = b.step, 1
+    b.enter(b.step, 1)
 
 
 def _add_hand_over(b: Builder, last: str | None) -> str:

@@ -70,7 +70,11 @@ class Part:
 
 @dataclass(slots=True)
 class Builder:
-    """A graph that grows, and what the parts of a layer need to know."""
+    """A graph that grows, and what the parts of a layer need to know.
+
+    ``tokens`` are those that the layer works on, on this chip; ``everywhere`` over all chips
+    of a stage.
+    """
 
     graph: nx.DiGraph[str]
     model: ModelSpec
@@ -84,6 +88,8 @@ class Builder:
     causal: bool = True
     step: tuple[Part, ...] = ()
     parts: tuple[Part, ...] = ()
+    tokens: int = 0
+    everywhere: int = 0
     prefix: str = ""
     count: int = 1
     nodes: dict[str, dict[str, object]] = field(default_factory=dict)
@@ -94,15 +100,11 @@ class Builder:
         """Format of activations."""
         return self.precision.activations
 
-    @property
-    def tokens(self) -> int:
-        """Tokens that the layer works on, on this chip."""
-        return sum(part.tokens for part in self.parts)
-
-    @property
-    def everywhere(self) -> int:
-        """Tokens that the layer works on, over all chips of a stage."""
-        return sum(part.everywhere for part in self.parts)
+    def enter(self, parts: tuple[Part, ...], count: int) -> None:
+        """Go on with ``count`` layers that work on these parts of the step."""
+        self.parts, self.count = parts, count
+        self.tokens = sum(part.tokens for part in parts)
+        self.everywhere = sum(part.everywhere for part in parts)
 
     def add(self, operator: Operator, group: str, *after: str | None) -> str:
         """Add an operator that needs the results of ``after``; its name."""
@@ -115,10 +117,9 @@ class Builder:
 
     def finish(self) -> nx.DiGraph[str]:
         """The graph; adding all nodes at once is several times as fast as one by one."""
-        import networkx as nx
-
         self.graph.add_nodes_from(self.nodes)
-        nx.set_node_attributes(self.graph, self.nodes)
+        for name, attributes in self.graph.nodes(data=True):
+            attributes.update(self.nodes[name])
         self.graph.add_edges_from(self.edges)
         return self.graph
 

@@ -131,6 +131,12 @@ def k_slice(
 
 
 @inline
+def lane_passes(extent: int, parts: int, side: int) -> int:
+    """Array passes along one side of a tile whose ``extent`` is dealt to ``parts`` lanes."""
+    return ceil_div(ceil_div(extent, parts), side)
+
+
+@inline
 def array_passes(machine: Record, tm: int, tn: int) -> int:
     """Array passes of one tile: best split over the lanes and best orientation."""
     if machine.rows == 0.0:
@@ -139,9 +145,9 @@ def array_passes(machine: Record, tm: int, tn: int) -> int:
     best = 2**62
     for lm in range(1, lanes + 1):
         if lanes % lm == 0:
-            pm, pn = ceil_div(tm, lm), ceil_div(tn, lanes // lm)
-            upright = ceil_div(pm, rows) * ceil_div(pn, columns)
-            turned = ceil_div(pm, columns) * ceil_div(pn, rows)
+            ln = lanes // lm
+            upright = lane_passes(tm, lm, rows) * lane_passes(tn, ln, columns)
+            turned = lane_passes(tm, lm, columns) * lane_passes(tn, ln, rows)
             best = min(best, upright, turned)
     return best
 

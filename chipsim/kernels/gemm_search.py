@@ -2,6 +2,9 @@
 
     every tile -> the best raster of each -> the least latency
 
+Before a tile is cut, what it cannot beat is known: all its work dealt evenly to the cores,
+and everything read once for each split of k. Both are exact, and leave a few of a hundred.
+
 `chipsim.kernels.gemm` says what a mapping costs.
 """
 
@@ -19,21 +22,24 @@ from chipsim.kernels.gemm import (
     B_PANEL,
     NONE,
     Mapping,
+    Tile,
     alone,
-    array_passes,
     assemble,
     ceil_div,
     cut,
     k_slice,
+    lane_passes,
+    tile_of,
 )
 from chipsim.kernels.jit import inline, kernel
 
 if TYPE_CHECKING:
-    from chipsim.kernels.gemm import Shape, Tile
+    from chipsim.kernels.gemm import Cost, Shape
     from chipsim.kernels.grouped import GroupedShape
     from chipsim.kernels.machine import Record
 
 IntArray = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 TILES = np.array(
     [1024, 768, 512, 384, 320, 256, 224, 192, 160, 128, 96, 64, 48, 32, 16], dtype=np.int64
@@ -146,6 +152,101 @@ def resident_raster(machine: Record, shape: Shape, tile: Tile) -> Raster:
     return Raster(best.latency, best.rm, best.rn, best.resident, costed)
 
 
+@inline
+def pass_table(machine: Record, sides: IntArray) -> IntArray:
+    """`chipsim.kernels.gemm.array_passes` of every pair of sides: a sum over lanes once."""
+    count = len(sides)
+    table = np.full((count, count), 0 if machine.rows == 0.0 else 2**62)
+    if machine.rows == 0.0:
+        return table
+    lanes, rows, columns = int(machine.lanes), int(machine.rows), int(machine.columns)
+    down, across = np.empty((2, count), np.int64), np.empty((2, count), np.int64)
+    for lm in range(1, lanes + 1):
+        if lanes % lm != 0:
+            continue
+        for i in range(count):
+            ln = lanes // lm
+            down[0, i] = lane_passes(sides[i], lm, rows)
+            down[1, i] = lane_passes(sides[i], lm, columns)
+            across[0, i] = lane_passes(sides[i], ln, columns)
+            across[1, i] = lane_passes(sides[i], ln, rows)
+        for i in range(count):
+            for j in range(count):
+                upright, turned = down[0, i] * across[0, j], down[1, i] * across[1, j]
+                table[i, j] = min(table[i, j], upright, turned)
+    return table
+
+
+@inline
+def blank_tile(machine: Record, split: int, outputs: float) -> Tile:
+    """A tile of no work: what is left is the traffic."""
+    active = min(max(1.0, outputs * split), machine.cores)
+    return Tile(16, 16, 1, split, 2, 1, 1, 0.0, 0.0, 0.0, 0.0, 0.0, active)
+
+
+class Floors(NamedTuple):
+    """What no tile beats, by split of k, seconds."""
+
+    latency: Floats  # everything read once, no core at work
+    memory: Floats
+    reduction: Floats
+
+
+@inline
+def with_floor(floors: Floors, index: int, cost: Cost) -> None:
+    """Note what a `blank_tile` costs."""
+    floors.latency[index] = cost.latency
+    floors.memory[index] = cost.memory
+    floors.reduction[index] = cost.reduction
+
+
+@inline
+def no_floors() -> Floors:
+    """Room for the floors of `SPLITS`."""
+    count = len(SPLITS)
+    return Floors(np.empty(count), np.empty(count), np.empty(count))
+
+
+@inline
+def least_of(floors: Floors, index: int, buffers: int, core: float) -> float:
+    """The least that a tile takes whose busiest core takes ``core`` if nothing else did."""
+    behind = floors.memory[index] if buffers == 1 else 0.0
+    return float(max(floors.latency[index], behind + core + floors.reduction[index]))
+
+
+@inline
+def floors_of(machine: Record, shape: Shape) -> Floors:
+    """Floors of a product."""
+    floors = no_floors()
+    outputs = float(shape.batch) * shape.m * shape.n
+    for index in range(len(SPLITS)):
+        tile = blank_tile(machine, SPLITS[index], outputs)
+        with_floor(floors, index, assemble(machine, shape, tile, 1, 1))
+    return floors
+
+
+@inline
+def evenly(
+    machine: Record,
+    shape: Shape | GroupedShape,
+    tm: int,
+    tn: int,
+    passes: int,
+    tiles: float,
+    rows: int,
+) -> float:
+    """Seconds of every core if the work of the tiles were dealt evenly, whatever the split."""
+    grid, waves = (1, 1, tiles), tiles / machine.cores
+    tile = tile_of(machine, shape, tm, tn, shape.k, 1, 2, passes, grid, waves, rows, 1.0)
+    return alone(machine, tile)
+
+
+@inline
+def dominated(shape: Shape | GroupedShape, buffers: int, twice: int, split: int) -> bool:
+    """Whether one buffer gains nothing: two of all of k fit."""
+    return buffers == 1 and twice >= ceil_div(shape.k, split)
+
+
 @kernel
 def search(machine: Record, shape: Shape) -> tuple[Mapping, float, float, int]:
     """The best mapping of the whole space.
@@ -153,8 +254,9 @@ def search(machine: Record, shape: Shape) -> tuple[Mapping, float, float, int]:
     The space is every tile side of `TILES`, split of `SPLITS`, one or two buffers, and
     every raster ``rm x rn`` up to the core count with every choice of what stays in L2.
     Given the rest, latency falls with ``tk``, and with ``rn`` at a given number of row
-    blocks, so only the largest of each is visited; a tile whose busiest core alone, or whose
-    latency with everything read once, exceeds the best so far is passed over. All exact.
+    blocks, so only the largest of each is visited; a tile whose work dealt evenly, busiest
+    core alone, or latency with everything read once exceeds the best so far is passed over.
+    All exact.
 
     Parameters
     ----------
@@ -171,23 +273,32 @@ def search(machine: Record, shape: Shape) -> tuple[Mapping, float, float, int]:
     latency, covered, costed = np.inf, 0.0, 0
     cores = int(machine.cores)
     sides = tile_sides(machine, shape.blocks)
+    table, floors = pass_table(machine, sides), floors_of(machine, shape)
+    splits = np.searchsorted(SPLITS, most_split(shape), side="right")
     for i in range(len(sides)):
         for j in range(len(sides)):
             if not allowed(machine, sides, i, j, shape.m, shape.n):
                 continue
-            tm, tn = sides[i], sides[j]
-            passes = array_passes(machine, tm, tn)
+            tm, tn, passes = sides[i], sides[j], table[i, j]
+            down, across = ceil_div(shape.m, tm), ceil_div(shape.n, tn)
+            rasters = 5.0 * min(cores, down) * min(cores, across)
+            tiles = float(shape.batch) * down * across
+            work = evenly(machine, shape, tm, tn, passes, tiles, shape.m)
+            twice = k_slice(machine, shape, tm, tn, 2)
             for buffers in (2, 1):
                 fits = k_slice(machine, shape, tm, tn, buffers)
                 if fits < 1:
                     continue
-                for split in SPLITS:
-                    if split > most_split(shape):
-                        break
+                covered += rasters * splits
+                for index in range(splits):
+                    split = SPLITS[index]
+                    if least_of(floors, index, buffers, work) >= latency:
+                        continue
+                    if dominated(shape, buffers, twice, split):
+                        continue
                     tk = min(fits, ceil_div(shape.k, split))
                     tile = cut(machine, shape, tm, tn, tk, split, buffers, passes)
-                    covered += 5.0 * min(cores, tile.tiles_m) * min(cores, tile.tiles_n)
-                    if alone(machine, tile) >= latency:
+                    if least_of(floors, index, buffers, alone(machine, tile)) >= latency:
                         continue
                     costed += 1
                     if assemble(machine, shape, tile, 1, 1).latency >= latency:

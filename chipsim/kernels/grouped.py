@@ -17,13 +17,27 @@ from chipsim.kernels.gemm import (
     ACCUMULATOR_BYTES,
     Cost,
     Tile,
-    array_passes,
+    alone,
     ceil_div,
     joined,
     k_slice,
     tile_of,
 )
-from chipsim.kernels.gemm_search import SPLITS, allowed, most_split, panel_tiles, tile_sides
+from chipsim.kernels.gemm_search import (
+    SPLITS,
+    Floors,
+    allowed,
+    blank_tile,
+    dominated,
+    evenly,
+    least_of,
+    most_split,
+    no_floors,
+    panel_tiles,
+    pass_table,
+    tile_sides,
+    with_floor,
+)
 from chipsim.kernels.jit import inline, kernel
 from chipsim.kernels.memory import warm_share
 
@@ -68,12 +82,33 @@ def row_tiles(rows: float, tm: int) -> int:
     return int(np.ceil(rows / tm * (1.0 - ROUNDING)))
 
 
+class Grid(NamedTuple):
+    """Tiles of all experts."""
+
+    down: int  # of the expert with most rows
+    across: int
+    tiles: float
+
+
+@inline
+def grid_of(shape: GroupedShape, experts: Floats, rows: Floats, tm: int, tn: int) -> Grid:
+    """All experts cut into tiles."""
+    across = ceil_div(shape.n, tn)
+    tiles, most = 0.0, 1
+    for g in range(len(experts)):
+        down = row_tiles(rows[g], tm)
+        tiles += experts[g] * down * across
+        most = max(most, down)
+    return Grid(most, across, tiles)
+
+
 @inline
 def grouped_tile(
     machine: Record,
     shape: GroupedShape,
-    experts: Floats,
-    rows: Floats,
+    grid: Grid,
+    height: int,
+    outputs: float,
     tm: int,
     tn: int,
     tk: int,
@@ -81,14 +116,7 @@ def grouped_tile(
     buffers: int,
     passes: int,
 ) -> Tile:
-    """All experts cut into tiles: waves over the cores, and what the tiles pull from L2."""
-    tiles_n = ceil_div(shape.n, tn)
-    tiles, outputs, most = 0.0, 0.0, 1
-    for g in range(len(experts)):
-        down = row_tiles(rows[g], tm)
-        tiles += experts[g] * down * tiles_n
-        outputs += experts[g] * rows[g] * shape.n
-        most = max(most, down)
+    """Waves of a grid over the cores, and what the tiles pull from L2."""
     return tile_of(
         machine,
         shape,
@@ -98,11 +126,24 @@ def grouped_tile(
         split,
         buffers,
         passes,
-        (most, tiles_n, tiles),
-        np.ceil(tiles * split / machine.cores * (1.0 - ROUNDING)),
-        int(np.ceil(rows.max())),
+        (grid.down, grid.across, grid.tiles),
+        np.ceil(grid.tiles * split / machine.cores * (1.0 - ROUNDING)),
+        height,
         outputs,
     )
+
+
+@inline
+def grouped_floors(
+    machine: Record, shape: GroupedShape, experts: Floats, rows: Floats, outputs: float
+) -> Floors:
+    """Floors of all experts: one read of each expert's weights."""
+    floors, all_rows = no_floors(), 2**62
+    for index in range(len(SPLITS)):
+        tile = blank_tile(machine, SPLITS[index], outputs)
+        once = grouped_cost(machine, shape, experts, rows, tile, all_rows, 1)
+        with_floor(floors, index, once)
+    return floors
 
 
 @inline
@@ -203,26 +244,36 @@ def grouped_search(
     best = GroupedMapping(0, 0, 0, 0, 0, 0, 0)
     least = Cost(np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
     most_rows = rows.max()
-    height = int(np.ceil(most_rows))
+    height, outputs = int(np.ceil(most_rows)), float((experts * rows).sum()) * shape.n
     sides = tile_sides(machine, shape.blocks)
+    table = pass_table(machine, sides)
+    floors = grouped_floors(machine, shape, experts, rows, outputs)
+    splits = np.searchsorted(SPLITS, most_split(shape), side="right")
     for i in range(len(sides)):
         for j in range(len(sides)):
             if not allowed(machine, sides, i, j, height, shape.n):
                 continue
-            tm, tn = sides[i], sides[j]
-            passes = array_passes(machine, tm, tn)
+            tm, tn, passes = sides[i], sides[j], table[i, j]
+            grid = grid_of(shape, experts, rows, tm, tn)
+            even = grid.tiles * (1.0 - ROUNDING)
+            work = evenly(machine, shape, tm, tn, passes, even, height)
+            twice = k_slice(machine, shape, tm, tn, 2)
             for buffers in (2, 1):
                 fits = k_slice(machine, shape, tm, tn, buffers)
                 if fits < 1:
                     continue
-                for split in SPLITS:
-                    if split > most_split(shape):
-                        break
-                    tk = min(fits, ceil_div(shape.k, split))
-                    tile = grouped_tile(
-                        machine, shape, experts, rows, tm, tn, tk, split, buffers, passes
-                    )
-                    once = grouped_cost(machine, shape, experts, rows, tile, tile.tiles_m, 1)
+                for index in range(splits):
+                    split = SPLITS[index]
+                    if least_of(floors, index, buffers, work) >= least.latency:
+                        continue
+                    if dominated(shape, buffers, twice, split):
+                        continue
+                    sizes = (tm, tn, min(fits, ceil_div(shape.k, split)), split, buffers)
+                    tile = grouped_tile(machine, shape, grid, height, outputs, *sizes, passes)
+                    core = alone(machine, tile)
+                    if least_of(floors, index, buffers, core) >= least.latency:
+                        continue
+                    once = grouped_cost(machine, shape, experts, rows, tile, grid.down, 1)
                     if once.latency >= least.latency:
                         continue
                     rm, a_reads, cost = best_raster(
@@ -230,5 +281,5 @@ def grouped_search(
                     )
                     if cost.latency < least.latency:
                         least = cost
-                        best = GroupedMapping(tm, tn, tk, split, rm, a_reads, buffers)
+                        best = GroupedMapping(*sizes[:4], rm, a_reads, buffers)
     return best, least
