@@ -7,6 +7,8 @@ PYTHON  ?=
 PY      := .venv/bin/python
 # More arguments for pytest: make unit PYTEST="-k gemm".
 PYTEST  ?=
+# Tests run on all cores, at most four: each worker compiles the kernels for itself.
+WORKERS ?= -n auto --maxprocesses 4 --dist worksteal
 
 # The main job: SPAD's two curves, prefill against memory bandwidth and decode
 # against cores, under both blocks, with the paper and LLMCompass drawn beside.
@@ -40,10 +42,10 @@ types: setup ## mypy --strict
 	$(PY) -m mypy
 
 unit: setup ## contracts and tests
-	$(PY) -m pytest $(PYTEST)
+	$(PY) -m pytest $(WORKERS) $(PYTEST)
 
 slow: setup ## the tests that take long
-	$(PY) -m pytest -m slow $(PYTEST)
+	$(PY) -m pytest -m slow $(WORKERS) $(PYTEST)
 
 bench: setup ## measure the speed figures
 	$(PY) -m benchmarks

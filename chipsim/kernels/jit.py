@@ -99,4 +99,5 @@ class _Announcer(event.Listener):
         """Nothing to say."""
 
 
-event.register("numba:compile", _Announcer())  # type: ignore[no-untyped-call]
+ANNOUNCER = _Announcer()
+event.register("numba:compile", ANNOUNCER)  # type: ignore[no-untyped-call]

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -164,13 +163,18 @@ def test_control_c_ends_with_130(tmp_path: Path) -> None:
         assert process.stderr.read() == ""
 
 
-def test_help_is_quick() -> None:
-    best = min(_seconds_of("--help") for _ in range(3))
-    # 0.4 s on a free machine; a shared one gets more
-    assert best < 0.8
-
-
-def _seconds_of(*arguments: str) -> float:
-    start = time.perf_counter()
-    assert spawned(*arguments).returncode == 0
-    return time.perf_counter() - start
+def test_help_loads_nothing_heavy() -> None:
+    """What makes help slow is what it imports; its seconds are in the benchmarks."""
+    code = (
+        "import sys; sys.argv = ['chipsim', '--help']\n"
+        "from chipsim.cli import main\n"
+        "try: main()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    loaded = set(done.stderr.split())
+    assert "typer" in loaded
+    heavy = {"numba", "numpy", "scipy", "pandas", "plotly", "pyarrow", "pydantic", "pint"}
+    assert not loaded & heavy
