@@ -56,6 +56,9 @@ MORE = (
 )
 """Parts of the names of columns of which more is better."""
 
+PLACES = ("arrival_s", "prompt_tokens", "output_tokens", "batch", "context", "reference")
+"""Columns that say of what a row is: neither more nor less is better."""
+
 PAIRS = (
     ("cost_usd", "latency_s"),
     ("cost_usd", "tokens_per_s"),
@@ -105,6 +108,11 @@ class Column:
     def more_is_better(self) -> bool:
         """Which way a front goes unless one says otherwise."""
         return any(part in self.key for part in MORE)
+
+    @property
+    def is_place(self) -> bool:
+        """Whether neither way is better."""
+        return self.key in PLACES
 
     @property
     def inside(self) -> str:

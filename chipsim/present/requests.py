@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from chipsim.arch_configs import names
 from chipsim.cluster.scenario import Scenario
-from chipsim.present.columns import column
+from chipsim.present.columns import named
 from chipsim.present.command import command
 from chipsim.present.quantities import grouped, seconds
-from chipsim.present.rows import points
+from chipsim.present.rows import front_figure
 from chipsim.present.simulation import (
     COLUMNS,
     cumulative,
@@ -98,15 +98,6 @@ def _shares(table: pd.DataFrame) -> Sketch:
 
 def each_request(table: pd.DataFrame) -> Section:
     """TTFT of every request over its arrival: when it was that they waited."""
-    x, y = column("arrival_s"), column("ttft_s")
-    colour = "decode_instance" if "decode_instance" in table.columns else ""
-    few = colour if colour and table[colour].nunique() <= MOST_INSTANCES else ""
-    figure = sketch(
-        points(table, x, y, few), "", "", height=440,
-        xaxis=axis(x.title, **x.ticks), yaxis=axis(y.title, **y.ticks), legend=legend_above(),
-    )  # fmt: skip
+    colour = next(iter(named(table)), "")
+    figure = front_figure(table, "arrival_s", "ttft_s", colour=colour)
     return Section("Each request's time to the first token, over its arrival", "", figure)
-
-
-MOST_INSTANCES = 8
-"""Instances that get a colour each."""

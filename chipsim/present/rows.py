@@ -59,6 +59,8 @@ def front_figure(
 ) -> Sketch:
     """Draw rows as points of two columns, and the front of those that none beats in both.
 
+    There is no front over a column that says of what a row is, such as its arrival.
+
     Parameters
     ----------
     table : DataFrame
@@ -71,16 +73,23 @@ def front_figure(
         Index of a row to mark.
     """
     ax, ay = column(x), column(y)
-    better = {x: ax.more_is_better, y: ay.more_is_better} | dict(more or {})
-    places = front_of(table, x, y, better)
-    data = [*points(table, ax, ay, colour), _front(table, ax, ay, places)]
+    chosen = dict(more or {})
+    better = {x: ax.more_is_better, y: ay.more_is_better} | chosen
+    data, rows = _points(table, ax, ay, colour), f"{grouped(len(table))} rows"
+    unranked = [of.inside for of in (ax, ay) if of.is_place and of.key not in chosen]
+    if not unranked:
+        places = front_of(table, x, y, better)
+        data.append(_front(table, ax, ay, places))
+        way = [f"{'most' if better[c.key] else 'least'} {c.inside}" for c in (ax, ay)]
+        title, about = _front_headline(table, ax, ay, places), f"front: {' against '.join(way)}"
+    else:
+        title, about = f"{ay.name} over {ax.inside}", f"no front over {' and '.join(unranked)}"
     if marked is not None and marked in table.index:
         data.append(_mark(table, ax, ay, marked))
-    way = [f"{'most' if better[c.key] else 'least'} {c.inside}" for c in (ax, ay)]
     return sketch(
         data,
-        _front_headline(table, ax, ay, places),
-        f"{grouped(len(table))} rows · front: {' against '.join(way)}",
+        title,
+        f"{rows} · {about}",
         height=480,
         xaxis=axis(ax.title, **ax.ticks),
         yaxis=axis(ay.title, **ay.ticks),
@@ -104,8 +113,7 @@ def _front_headline(
     return f"{grouped(len(places))} rows are on the front: from {a} to {b}"
 
 
-def points(table: pd.DataFrame, x: Column, y: Column, colour: str) -> list[dict[str, Any]]:
-    """Traces of rows as points of two columns; a colour for each text of a third."""
+def _points(table: pd.DataFrame, x: Column, y: Column, colour: str) -> list[dict[str, Any]]:
     if not colour or colour not in table.columns:
         return [_cloud(table, x, y, "rows", BLUE)]
     groups = table.groupby(colour, sort=True)

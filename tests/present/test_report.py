@@ -23,6 +23,7 @@ from chipsim.explore.store import Stored, save
 from chipsim.ops.phase import Phase
 from chipsim.present.report import report, write_report
 from chipsim.present.requests import run_command
+from chipsim.present.rows import front_figure
 from chipsim.present.simulation import facts, headline
 
 if TYPE_CHECKING:
@@ -146,6 +147,14 @@ def test_a_run_is_told_as_its_command_told_it(tmp_path: Path) -> None:
     assert found.command == ""  # 60 requests are not the library's scenario
     whole = {"kind": "simulation", "scenario": Scenario.load("chat-8b").plain()}
     assert run_command(whole) == "chipsim simulate chat-8b --json"
+
+
+@pytest.mark.parametrize("more", [{}, {"arrival_s": False}])
+def test_no_front_over_a_place_unless_asked(more: dict[str, bool]) -> None:
+    table = pd.DataFrame({"arrival_s": [0.0, 1.0, 2.0], "ttft_s": [0.3, 0.2, 0.4]})
+    drawn = front_figure(table, "arrival_s", "ttft_s", more=more)
+    fronts = [trace["y"] for trace in drawn["data"] if trace["name"] == "front"]
+    assert fronts == ([[0.3, 0.2]] if more else [])
 
 
 def test_an_unknown_ending(curve: CutsResult, tmp_path: Path) -> None:
