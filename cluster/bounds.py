@@ -190,6 +190,45 @@ class Bounds:
                 return f"memory of {need.why}"
         return ""
 
+    def allows(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of many clusters no bound refuses, as `refuses` of each.
+
+        Parameters
+        ----------
+        counts : array of int, shape (clusters, pools)
+            Instances in the order of the scenario's pools.
+        """
+        fine = np.ones(len(counts), bool)
+        pools = list(self.pools.values())
+        for need in self.needs:
+            room = counts[fine] * (need.seconds * (1.0 + SLACK))
+            enough = ~self._full_of(need, counts[fine])
+            for prefill_s, decode_s, amount in (
+                ("prefill_s", "decode_s", need.decode_tokens),
+                ("spared_s", "context_s", need.context_tokens),
+            ):
+                jobs = [
+                    (_cost(getattr(of, prefill_s), need.prompt_tokens),
+                     _cost(getattr(of, decode_s), amount))
+                    for of in pools
+                ]  # fmt: skip
+                enough &= _shared_by(jobs, room)
+            fine[fine] = enough
+        return fine
+
+    def _full_of(self, need: Need, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """`_full` of many clusters."""
+        tokens = np.array([each.kv_tokens for each in self.pools.values()])
+        steps = np.array([each.step_s for each in self.pools.values()])
+        decodes = (counts > 0) & (tokens > 0.0)
+        shortest = np.where(decodes, steps, np.inf).min(axis=1, initial=np.inf)
+        asked = np.zeros(len(counts))
+        if need.decode_tokens:
+            known = np.isfinite(shortest)
+            asked[known] = need.kv_token_steps * shortest[known]
+        full: npt.NDArray[np.bool_] = asked > (counts @ tokens) * need.seconds * (1.0 + SLACK)
+        return full
+
     def _overworked(self, need: Need, counts: Sequence[int]) -> bool:
         room = need.seconds * (1.0 + SLACK)
         of = [(n, each) for n, each in zip(counts, self.pools.values(), strict=True) if n]
@@ -292,15 +331,8 @@ def _shared(jobs: Sequence[tuple[float, float, float]]) -> bool:
     The best division gives the first job to those who are best at it compared with the
     other one (comparative advantage).
     """
-
-    def advantage(job: tuple[float, float, float]) -> float:
-        first, second, _ = job
-        if math.isinf(first):
-            return math.inf
-        return -1.0 if math.isinf(second) else first / max(second, 1e-300)
-
     left, other = 1.0, 0.0
-    for first, second, room in sorted(jobs, key=advantage):
+    for first, second, room in sorted(jobs, key=lambda job: _advantage(job[0], job[1])):
         if math.isinf(first):
             spent = 0.0
         else:
@@ -309,3 +341,29 @@ def _shared(jobs: Sequence[tuple[float, float, float]]) -> bool:
         if not math.isinf(second):
             other += (room - spent) / second if second > 0.0 else 1.0
     return left <= SLACK and other >= 1.0 - SLACK
+
+
+def _advantage(first: float, second: float) -> float:
+    """How a worker does the first job compared with the second; less is better."""
+    if math.isinf(first):
+        return math.inf
+    return -1.0 if math.isinf(second) else first / max(second, 1e-300)
+
+
+def _shared_by(
+    jobs: Sequence[tuple[float, float]], rooms: npt.NDArray[np.floating]
+) -> npt.NDArray[np.bool_]:
+    """`_shared` of the same workers with many rooms, shape (cases, workers)."""
+    left, other = np.ones(len(rooms)), np.zeros(len(rooms))
+    for worker in sorted(range(len(jobs)), key=lambda w: _advantage(*jobs[w])):
+        (first, second), room = jobs[worker], rooms[:, worker]
+        there = room > 0.0
+        if math.isinf(first):
+            spent = np.zeros(len(rooms))
+        else:
+            spent = np.minimum(room, left * first)
+            left = left - (spent / first if first > 0.0 else left * there)
+        if not math.isinf(second):
+            other = other + ((room - spent) / second if second > 0.0 else 1.0 * there)
+    done: npt.NDArray[np.bool_] = (left <= SLACK) & (other >= 1.0 - SLACK)
+    return done

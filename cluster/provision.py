@@ -94,6 +94,20 @@ class Provision:
         except ChipsimError:
             return None
 
+    @property
+    def decided(self) -> str:
+        """The answer in one line."""
+        name, best = self.search.scenario.name, self.best
+        if best is None:
+            return f"{name}: no cluster holds it: {self.reason}"
+        seeds = ", ".join(map(str, self.search.seeds))
+        margin = best.worst.margin
+        left = "" if margin is None else f" with {100.0 * margin:.3g} % to spare"
+        return (
+            f"{name}: {counted(best.instances)} hold it under seeds {seeds}; "
+            f"{best.worst.binding} binds{left}"
+        )
+
     @functools.cached_property
     def run(self) -> Simulation | None:
         """The best cluster serving the workload of the first seed."""

@@ -180,7 +180,7 @@ class Search:
         scenario, served = self.scenario, self.workloads[0]
         may = [{"prefill", "mixed"}, {"decode", "mixed"}]
         pools = [[p.role for p in scenario.pools.values() if p.role in of] for of in may]
-        steady = all(_grows(each.table.seconds) for each in self.cluster.replicas.values())
+        steady = all(grows(each.table.seconds) for each in self.cluster.replicas.values())
         plain = not (scenario.faults or scenario.switches or served.closed_loop)
         if not (plain and steady and all(len(of) == 1 for of in pools)):
             return ""
@@ -212,7 +212,7 @@ class Search:
         return 2.0 * longest + 1e3
 
 
-def _grows(seconds: Any) -> bool:
+def grows(seconds: Any) -> bool:
     """Whether steps of a table never get shorter with what is in them."""
     parts = (seconds.prefill[1:], seconds.mixed[1:], seconds.decode[1:])
     return all(bool((np.diff(part[np.isfinite(part)]) >= 0.0).all()) for part in parts)

@@ -72,6 +72,9 @@ class Cluster:
         Requests; those of the scenario unless given.
     with_energy : bool
         Joules of every step too.
+    made : mapping of str to Replica, optional
+        Kinds of instances that are made already, by pool (and `REFERENCE`): a search tries
+        many clusters of few kinds. They must be for requests as long as these.
 
     Raises
     ------
@@ -85,6 +88,7 @@ class Cluster:
         workload: Workload | None = None,
         *,
         with_energy: bool = False,
+        made: Mapping[str, Replica] | None = None,
     ) -> None:
         self.scenario = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
         self.model = ModelSpec.load(self.scenario.model)
@@ -98,7 +102,10 @@ class Cluster:
             longest = int(self.workload.prompt_tokens.max())
             alone = Need("both", Sizes(longest, 1, longest))
             wanted[REFERENCE] = (slowdown.reference, alone)
-        self.replicas = replicas(wanted, self.scenario, self.model, with_energy)
+        known = {name: made[name] for name in wanted if name in made} if made else {}
+        missing = {name: want for name, want in wanted.items() if name not in known}
+        built = replicas(missing, self.scenario, self.model, with_energy)
+        self.replicas = {name: known.get(name) or built[name] for name in wanted}
         self._reference = self.replicas.pop(REFERENCE, None)
         self._check()
 
@@ -148,6 +155,12 @@ class Cluster:
             joules=self.joules,
         )
         return Simulation(self, served, counts, outcome, time.perf_counter() - began)
+
+    @property
+    def made(self) -> dict[str, Replica]:
+        """Kinds of instances, the reference's too: what another cluster may take over."""
+        of = {} if self._reference is None else {REFERENCE: self._reference}
+        return self.replicas | of
 
     def capacity(self, pool: str) -> Capacity:
         """Chips, ranks and KV blocks of one instance of a pool."""

@@ -210,6 +210,17 @@ def load_workload(
     return changed.workload()
 
 
+def is_drawn(name: str | Path, *, format: str | None = None) -> bool:  # noqa: A002
+    """Whether a workload is drawn, so that there are as many requests of it as one asks for.
+
+    Raises
+    ------
+    ChipsimError
+        As `load_workload`.
+    """
+    return _described(str(name), format, None).drawn
+
+
 def _described(name: str, kind: str | None, spread: Spread | None) -> WorkloadSpec:
     """The description that a name, a YAML file or a trace stands for."""
     if name in names("workloads") or name.endswith((".yaml", ".yml")):

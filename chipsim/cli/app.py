@@ -17,6 +17,7 @@ from chipsim.cli import (
     imports,
     lists,
     memory,
+    plan,
     plans,
     provision,
     report,
@@ -38,7 +39,7 @@ SETTINGS: dict[str, Any] = {
 FIRST = (
     *("chips", "models", "executions", "prices", "workloads", "scenarios", "show"),
     *("estimate", "memory", "plans", "cuts", "cost", "system", "compare", "workload"),
-    *("simulate", "provision"),
+    *("simulate", "provision", "plan"),
 )
 """Commands in the order of help; the others follow."""
 
@@ -59,6 +60,7 @@ def command() -> Callable[..., Any]:
     app.command("workload")(workload.workload)
     app.command("simulate")(simulate.simulate)
     app.command("provision")(provision.provision)
+    app.command("plan")(plan.plan)
     app.command("reproduce")(reproduce.reproduce)
     app.command("validate")(validate.validate)
     app.command("calibrate")(validate.calibrate)

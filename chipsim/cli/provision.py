@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from chipsim.cli.emitting import EmitOption, read_target
 from chipsim.cli.options import AsJson
 from chipsim.cli.output import emit, remark, show
 from chipsim.cli.simulate import (
@@ -15,7 +16,10 @@ from chipsim.cli.simulate import (
     ScenarioName,
     changed,
 )
-from chipsim.errors import ConfigError
+from chipsim.errors import ChipsimError, ConfigError
+
+if TYPE_CHECKING:
+    from chipsim.cluster.provision import Provision
 
 GoalOption = Annotated[
     str,
@@ -62,6 +66,7 @@ def provision(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE.html", help="Counts that were run.")
     ] = None,
+    target: EmitOption = None,
     as_json: AsJson = False,
 ) -> None:
     """The cheapest counts of instances that hold a scenario's objective."""
@@ -71,8 +76,9 @@ def provision(
     from chipsim.cluster.search import Search
     from chipsim.present.provision import provision_figure, provision_record, provision_tables
 
+    wanted = read_target(target)
     chosen = changed(scenario, rate, duration, requests, None, None)
-    search = Search(chosen, _seeds(seeds), journal=Journal(journal), workers=workers)
+    search = Search(chosen, read_seeds(seeds), journal=Journal(journal), workers=workers)
     with counting("counts") as progress:
         answer = search_counts(
             search,
@@ -88,13 +94,26 @@ def provision(
 
         write_figure(provision_figure(answer), out, [], [])
         remark(f"wrote {out}")
-    if as_json:
+    if wanted is not None:
+        _emit(answer, wanted)
+    elif as_json:
         emit(record)
     else:
         show(*provision_tables(record))
 
 
-def _seeds(text: str) -> tuple[int, ...]:
+def _emit(answer: Provision, wanted: str) -> None:
+    from chipsim.cli.emitting import write_sketch
+    from chipsim.cluster.deployment import Deployment
+
+    if answer.best is None:
+        raise ChipsimError(f"--emit: nothing to write: {answer.reason}")
+    cluster, best = answer.search.cluster, answer.best
+    write_sketch(Deployment.of(cluster, best.instances, why=[answer.decided]), wanted)
+
+
+def read_seeds(text: str) -> tuple[int, ...]:
+    """``0,1,2`` (`ConfigError`)."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdecimal() for part in parts):
         raise ConfigError("--seeds", "", text, "whole numbers: 0,1,2")
