@@ -21,9 +21,15 @@ from chipsim.cluster.engine.codes import (
     SWAPPED,
     WAITING,
 )
-from chipsim.cluster.engine.kv import blocks_needed, held, release, take
+from chipsim.cluster.engine.kv import (
+    blocks_to_decode,
+    blocks_to_prefill,
+    held,
+    release,
+    take,
+)
 from chipsim.cluster.engine.queues import queue_pop
-from chipsim.cluster.engine.requests import enqueue, submit
+from chipsim.cluster.engine.requests import enqueue, keeps, submit
 from chipsim.cluster.engine.running import (
     admit,
     dismiss,
@@ -34,6 +40,7 @@ from chipsim.cluster.engine.running import (
 )
 from chipsim.cluster.engine.splitwise import splitwise
 from chipsim.cluster.engine.touch import charge
+from chipsim.cluster.engine.transfer import unbind
 from chipsim.kernels.jit import hot_part, part
 
 if TYPE_CHECKING:
@@ -162,7 +169,7 @@ def _admit_prompts(S: State, k: int, budget: int, chunks: bool) -> None:
             break
         if not chunks and rank.tokens > 0 and request.length - request.done > left:
             break
-        blocks = blocks_needed(S, k, r)
+        blocks = _blocks_of_prompt(S, k, r)
         if rank.used + blocks > rank.capacity:
             break
         _enter(S, k, r, blocks)
@@ -171,6 +178,18 @@ def _admit_prompts(S: State, k: int, budget: int, chunks: bool) -> None:
         request.prefill_start_s = S.sim[0].now_s
         tokens = request.length - request.done
         plan_chunk(S, k, r, min(left, tokens) if chunks else tokens)
+
+
+@part
+def _blocks_of_prompt(S: State, k: int, r: int) -> int:
+    """Blocks that a waiting prompt takes now; whether it stays is decided with them."""
+    request = S.requests[r]
+    here = blocks_to_decode(S, k, r)
+    bound_elsewhere = request.to >= 0 and request.to != k
+    request.stays = request.to == k or (
+        not bound_elsewhere and keeps(S, k) and here <= S.ranks[k].capacity
+    )
+    return here if request.stays else blocks_to_prefill(S, k, r)
 
 
 @part
@@ -240,6 +259,7 @@ def _preempt(S: State, k: int, r: int) -> None:
         enqueue(S, k, r, True)
         return
     left = 1 if decoding else request.length - request.done
+    unbind(S, r)
     request.phase, request.length, request.done = WAITING, request.prompt + request.emitted, 0
     if S.instances[rank.instance].role == DECODE:
         charge(S, k, -1, -left)

@@ -14,18 +14,19 @@ from chipsim.cluster.engine.codes import (
     HANDING_OFF,
     IDLE,
     OUTSIDE,
+    PENDING,
     PREFILL,
     RECOVERY,
-    RETRYING,
     ROLE_SWITCH,
     TRANSFERRING,
     WAITING,
 )
-from chipsim.cluster.engine.kv import release
+from chipsim.cluster.engine.kv import note_change, release
 from chipsim.cluster.engine.queues import queue_pop, queue_push, queue_remove
 from chipsim.cluster.engine.requests import submit
 from chipsim.cluster.engine.routing import list_able
 from chipsim.cluster.engine.touch import charge, rescore, set_clock, touch
+from chipsim.cluster.engine.transfer import leave_handoffs, unbind
 from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @part
 def befall(S: State, kind: int, i: int, value: int) -> None:
     """Let something happen to an instance; then whoever waits outside is routed again."""
-    instance = S.instances[i]
+    instance, sim = S.instances[i], S.sim[0]
     if kind == FAULT:
         instance.faults += 1
         if instance.up:
@@ -46,6 +47,8 @@ def befall(S: State, kind: int, i: int, value: int) -> None:
         _announce(S, i)
     elif kind == ROLE_SWITCH:
         switch_role(S, i, value)
+    if sim.timed == S.timers.shape[0]:  # whoever waits for a change waits in vain
+        _announce(S, i)
     _route_outside(S)
 
 
@@ -55,6 +58,7 @@ def _announce(S: State, i: int) -> None:
     list_able(S)
     rescore(S, i)
     touch(S, i)
+    note_change(S)
     S.sim[0].released = 1
 
 
@@ -100,7 +104,7 @@ def _send_prompts_away(S: State, k: int) -> None:
         if request.phase == WAITING:
             rank.waiting -= 1
             charge(S, k, -1, -request.length)
-            _unbind(S, r)
+            unbind(S, r)
             request.phase = OUTSIDE
             submit(S, r, request.k0 == -np.inf)
         else:
@@ -116,6 +120,7 @@ def check_load(S: State) -> None:
     decode, where it holds more than the share ``switch_kv`` of its KV. Mixed instances stay.
     """
     sim = S.sim[0]
+    sim.looked = 1
     prefills, tokens, decodes, used, capacity = 0, 0, 0, 0, 0
     idle_prefill, idle_decode = -1, -1
     for i in range(S.instances.shape[0]):
@@ -150,9 +155,11 @@ def _fail(S: State, i: int) -> None:
     instance = S.instances[i]
     instance.up, instance.step = 0, IDLE
     set_clock(S, i, np.inf)
-    lost = -1
+    sim, lost = S.sim[0], -1
+    while sim.oldest < sim.newest and S.requests[sim.oldest].status != PENDING:
+        sim.oldest += 1
     # From the last to the first, so that the chain leads from the first to the last.
-    for r in range(S.requests.shape[0] - 1, -1, -1):
+    for r in range(sim.newest, sim.oldest - 1, -1):
         request = S.requests[r]
         if request.phase != OUTSIDE and _touches(S, r, i):
             if S.ranks[request.rank].instance == i or request.phase == TRANSFERRING:
@@ -165,6 +172,7 @@ def _fail(S: State, i: int) -> None:
         _clear_rank(S, k)
     instance.requests, instance.pending, instance.promised = 0, 0, 0
     instance.used, instance.handoffs = 0, -1
+    instance.send_free_s, instance.receive_free_s = 0.0, 0.0
     _announce(S, i)
     while lost >= 0:
         r = lost
@@ -193,7 +201,7 @@ def _lose(S: State, r: int, i: int) -> None:
     _leave_queue(S, r)
     if rank.instance != i:
         release(S, request.rank, request.blocks)
-    _unbind(S, r)
+    unbind(S, r)
     request.phase, request.blocks, request.done = OUTSIDE, 0, 0
     request.length = request.prompt + request.emitted
 
@@ -201,16 +209,10 @@ def _lose(S: State, r: int, i: int) -> None:
 @part
 def _leave_queue(S: State, r: int) -> None:
     """Out of the queue of hand-offs or transfers that a request is in."""
-    request, sim = S.requests[r], S.sim[0]
-    if request.phase == RETRYING:
-        sim.retrying = queue_remove(S.requests, sim.retrying, r)
-    elif request.phase in (TRANSFERRING, DEQUANTISING):
-        sim.transfers = queue_remove(S.requests, sim.transfers, r)
-    elif request.phase == HANDING_OFF and request.to < 0:
-        sim.handoffs = queue_remove(S.requests, sim.handoffs, r)
-    elif request.phase == HANDING_OFF:
-        there = S.instances[S.ranks[request.to].instance]
-        there.handoffs = queue_remove(S.requests, there.handoffs, r)
+    if S.requests[r].phase in (TRANSFERRING, DEQUANTISING):
+        S.sim[0].transfers = queue_remove(S.requests, S.sim[0].transfers, r)
+    else:
+        leave_handoffs(S, r)
 
 
 @part
@@ -220,24 +222,9 @@ def _bind_later(S: State, r: int) -> None:
     waits = request.phase == HANDING_OFF
     if waits:
         _leave_queue(S, r)
-    _unbind(S, r)
+    unbind(S, r)
     if waits:
         sim.handoffs = queue_push(S.requests, sim.handoffs, r, request.k0, 0.0)
-
-
-@part
-def _unbind(S: State, r: int) -> None:
-    """Take back a request's claim on the rank that it is bound for."""
-    request = S.requests[r]
-    if request.to < 0:
-        return
-    there = S.instances[S.ranks[request.to].instance]
-    if there.up:
-        if request.to_blocks > 0:
-            release(S, request.to, request.to_blocks)
-        there.promised -= request.promised
-        charge(S, request.to, -1, -1)
-    request.to, request.to_blocks, request.sent, request.promised = -1, 0, 0, 0
 
 
 @part

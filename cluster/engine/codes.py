@@ -5,8 +5,8 @@ from __future__ import annotations
 # A request's status, and why it was not served.
 PENDING, FINISHED, REJECTED, UNFINISHED = 0, 1, 2, 3
 STATUS = ("pending", "finished", "rejected", "unfinished")
-NO_REASON, TOO_LARGE, QUEUE_FULL, NO_INSTANCE, PARENT_LOST = 0, 1, 2, 3, 4
-REASON = ("", "too_large", "queue_full", "no_instance", "parent_lost")
+NO_REASON, TOO_LARGE, QUEUE_FULL, NO_INSTANCE, PARENT_LOST, NO_PLACE = range(6)
+REASON = ("", "too_large", "queue_full", "no_instance", "parent_lost", "no_place")
 
 # Where a request is.
 (OUTSIDE, WAITING, PREFILLING, HANDING_OFF, RETRYING, TRANSFERRING, DEQUANTISING, READY,

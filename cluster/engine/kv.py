@@ -20,13 +20,18 @@ def blocks_of(tokens: int, block: int) -> int:
 
 
 @part
-def blocks_needed(S: State, k: int, r: int) -> int:
-    """Blocks that a request takes on a rank when it is admitted."""
+def blocks_to_prefill(S: State, k: int, r: int) -> int:
+    """Blocks that a request takes on a rank where it will be decoded elsewhere."""
+    return blocks_of(S.requests[r].length + 1, S.pools[S.ranks[k].pool].block)
+
+
+@part
+def blocks_to_decode(S: State, k: int, r: int) -> int:
+    """Blocks that a request takes on the rank where it will be decoded."""
     request, pool = S.requests[r], S.pools[S.ranks[k].pool]
-    tokens = request.length + 1
-    if pool.reserve == RESERVE_FINAL and S.instances[S.ranks[k].instance].role & DECODE:
-        tokens = request.prompt + request.output
-    return blocks_of(tokens, pool.block)
+    if pool.reserve == RESERVE_FINAL:
+        return blocks_of(request.prompt + request.output, pool.block)
+    return blocks_to_prefill(S, k, r)
 
 
 @part
@@ -68,10 +73,17 @@ def release(S: State, k: int, blocks: int) -> None:
     instance.used -= blocks
     rescore(S, rank.instance)
     touch(S, rank.instance)
+    note_change(S)
     if S.sim[0].handoffs >= 0:
         S.sim[0].released = 1
     if instance.handoffs >= 0:
         call(S, rank.instance)
+
+
+@part
+def note_change(S: State) -> None:
+    """Hand-offs that found no room may find some now."""
+    S.sim[0].in_vain, S.sim[0].looked = 0, 0
 
 
 @part

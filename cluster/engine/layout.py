@@ -159,9 +159,10 @@ def _sim(options: Options, pools: Records, instances: Records, timers: Records) 
     tokens = pools["kv_blocks"] * pools["block"]
     sim["places"] = len(instances)
     sim["smallest"] = tokens[instances["pool"]].min()
+    sim["switches"] = bool((timers["kind"] == codes.ROLE_SWITCH).any())
     sim["disaggregated"] = (
         bool((instances["role"] != codes.MIXED).any())
-        or bool((timers["kind"] == codes.ROLE_SWITCH).any())
+        or bool(sim["switches"])
         or not options.keep_mixed
     )
     sim["next_check_s"] = options.switch_every_s if options.switch_every_s > 0 else np.inf

@@ -24,7 +24,14 @@ from chipsim.cluster.engine.queues import queue_pop
 from chipsim.cluster.engine.requests import submit
 from chipsim.cluster.engine.state import in_kernel
 from chipsim.cluster.engine.stepping import end_step, start_step
-from chipsim.cluster.engine.transfer import ask_again, end_transfer, serve_handoffs
+from chipsim.cluster.engine.transfer import (
+    ask_again,
+    end_transfer,
+    serve_handoffs,
+    skip_retries,
+    turn_away,
+    waiting_handoff,
+)
 from chipsim.kernels.jit import hot_part, kernel, part
 
 if TYPE_CHECKING:
@@ -42,6 +49,8 @@ def advance(table: Ints, gap_room: int, step_room: int, list_room: int) -> int:
     sim = S.sim[0]
     while True:
         now = next_time(S)
+        if now == np.inf or 0 < sim.retriers <= sim.in_vain:
+            now = next_chance(S)
         if now == np.inf:
             return DONE
         if now > sim.max_time_s:
@@ -78,11 +87,37 @@ def next_check(S: State, first: float) -> float:
     return min(first, S.sim[0].next_check_s) if first < np.inf else first
 
 
+@part
+def next_chance(S: State) -> float:
+    """When the next thing happens, where hand-offs ask for room in vain until something does.
+
+    If nothing will, a look at the load may still change a role. If that does not help, the
+    first of them is turned away, now.
+    """
+    sim = S.sim[0]
+    first = next_check(S, min(S.values[CLOCK, S.tree[CLOCK, 1]], next_change(S)))
+    if first == np.inf:
+        r = waiting_handoff(S)
+        if r >= 0 and not sim.looked:
+            first = sim.next_check_s
+        if r >= 0 and first == np.inf:
+            turn_away(S, r)
+            return sim.now_s
+    skip_retries(S, first)
+    return min(first, next_time(S))
+
+
 @hot_part
 def next_given(S: State) -> float:
     """When the next thing happens that is not the end of a step."""
+    return min(next_change(S), first_of(S, S.sim[0].retrying))
+
+
+@hot_part
+def next_change(S: State) -> float:
+    """The same but for hand-offs that ask for room again."""
     sim = S.sim[0]
-    first = min(next_arrival(S), first_of(S, sim.transfers), first_of(S, sim.retrying))
+    first = min(next_arrival(S), first_of(S, sim.transfers))
     if sim.timed < S.timers.shape[0]:
         first = min(first, S.timers[sim.timed].time_s)
     return first
@@ -136,9 +171,8 @@ def fire_timers(S: State, now: float) -> None:
         sim.events += 1
         check_load(S)
     while first_of(S, sim.retrying) == now:
-        r, sim.retrying = sim.retrying, queue_pop(S.requests, sim.retrying)
         sim.events += 1
-        ask_again(S, r)
+        ask_again(S)
 
 
 @part

@@ -10,24 +10,22 @@ from chipsim.cluster.engine.codes import (
     AT_ARRIVAL,
     BY_PREFILL,
     DECODE,
-    FINISHED,
     MIXED_POOL,
     NO_INSTANCE,
     OUTSIDE,
-    PARENT_LOST,
     PRIORITY,
     QUEUE_FULL,
     READY,
-    REJECTED,
     SHORTEST_PROMPT,
     SPLITWISE,
     TOKEN_JSQ,
     TOO_LARGE,
     WAITING,
 )
-from chipsim.cluster.engine.kv import blocks_needed, held, release
+from chipsim.cluster.engine.endings import complete, reject
+from chipsim.cluster.engine.kv import blocks_to_decode, held, release
 from chipsim.cluster.engine.queues import queue_push
-from chipsim.cluster.engine.routing import NOWHERE, to_decode, to_prefill
+from chipsim.cluster.engine.routing import to_decode, to_prefill
 from chipsim.cluster.engine.running import dismiss, join_decodes, leave_decodes
 from chipsim.cluster.engine.splitwise import arrive_prompt, mixed_pool, token_jsq
 from chipsim.cluster.engine.touch import charge, touch
@@ -45,13 +43,14 @@ def submit(S: State, r: int, ahead: bool) -> None:
     ``ahead``: it was preempted elsewhere, and stands before new ones.
     """
     sim = S.sim[0]
+    sim.newest = max(sim.newest, r)
     k = _route(S, r)
     if k < 0:
         _refuse(S, r, sim.able_prefill)
         return
     rank, request = S.ranks[k], S.requests[r]
     role, queue = S.instances[rank.instance].role, S.pools[rank.pool].max_queue
-    alone = request.output == 1 and sim.first_token_from == BY_PREFILL
+    alone = ends_with_prefill(S, r)
     if not (role & DECODE or alone) and sim.largest_decode == 0:
         _refuse(S, r, 0)
     elif not (role & DECODE or alone) and (
@@ -60,9 +59,9 @@ def submit(S: State, r: int, ahead: bool) -> None:
         reject(S, r, TOO_LARGE)
     elif 0 <= queue <= rank.waiting and not ahead:
         reject(S, r, QUEUE_FULL)
-    elif sim.decode_at == AT_ARRIVAL and not _bind(S, k, r):
-        _refuse(S, r, sim.able_decode)
     else:
+        if sim.decode_at == AT_ARRIVAL:
+            _bind(S, k, r)
         request.queue_start_s = sim.now_s
         charge(S, k, 1, request.length)
         enqueue(S, k, r, ahead)
@@ -80,27 +79,41 @@ def _route(S: State, r: int) -> int:
 
 
 @part
+def ends_with_prefill(S: State, r: int) -> bool:
+    """Whether the token that its prefill emits is a request's last."""
+    request = S.requests[r]
+    return request.output - request.emitted == 1 and S.sim[0].first_token_from == BY_PREFILL
+
+
+@part
+def keeps(S: State, k: int) -> bool:
+    """Whether a rank goes on with what it prefilled and is bound for nowhere else."""
+    return bool(S.instances[S.ranks[k].instance].role & DECODE and S.sim[0].keep_mixed)
+
+
+@part
 def moves_on(S: State, k: int, r: int) -> bool:
     """Whether a request prefilled on a rank goes elsewhere to be decoded."""
     if S.pools[S.ranks[k].pool].batching == SPLITWISE:
         return S.requests[r].to != k
-    return not (S.instances[S.ranks[k].instance].role & DECODE and S.sim[0].keep_mixed)
+    return not S.requests[r].stays
 
 
 @part
-def _bind(S: State, k: int, r: int) -> bool:
-    """Choose at arrival where a request that rank k prefills is to be decoded."""
-    request, sim = S.requests[r], S.sim[0]
-    alone = request.output == 1 and sim.first_token_from == BY_PREFILL
-    if request.to >= 0 or alone or not moves_on(S, k, r):
-        return True
+def _bind(S: State, k: int, r: int) -> None:
+    """Choose at arrival where a request that rank k prefills is to be decoded.
+
+    Where no instance that is up fits, a place is looked for when it is prefilled.
+    """
+    request = S.requests[r]
+    if request.to >= 0 or ends_with_prefill(S, r) or keeps(S, k):
+        return
     to = to_decode(S, r, False)
-    if to >= 0:
-        request.to = to
-        request.promised = blocks_needed(S, to, r)
+    request.to = to
+    if to >= 0 and to != k:
+        request.promised = blocks_to_decode(S, to, r)
         S.instances[S.ranks[to].instance].promised += request.promised
         charge(S, to, 1, 1)
-    return to >= 0
 
 
 @part
@@ -150,7 +163,7 @@ def log_gap(S: State, gap_s: float, count: int) -> None:
 def end_prefill(S: State, k: int, r: int) -> None:
     """The last prompt token is computed: emit, then decode here or elsewhere."""
     request, sim, rank = S.requests[r], S.sim[0], S.ranks[k]
-    instance = S.instances[rank.instance]
+    instance, theirs = S.instances[rank.instance], S.pools[rank.pool].batching == SPLITWISE
     request.prefill_end_s = sim.now_s
     request.step_start_s = instance.start_s
     if sim.first_token_from == BY_PREFILL:
@@ -158,15 +171,14 @@ def end_prefill(S: State, k: int, r: int) -> None:
         request.emitted += 1
     if request.emitted == request.output:
         dismiss(S, k, r)
-        leave(S, k, request.blocks, request.to == k)
+        leave(S, k, request.blocks, theirs and request.to == k)
         complete(S, r)
     elif not moves_on(S, k, r):
-        if request.to < 0:
-            charge(S, k, 0, 1)
         request.to = -1
-        if S.pools[rank.pool].batching == SPLITWISE:
+        if theirs:
             request.phase = READY
         else:
+            charge(S, k, 0, 1)
             join_decodes(S, k, r)
     else:
         dismiss(S, k, r)
@@ -189,34 +201,6 @@ def leave(S: State, k: int, blocks: int, pending: int) -> None:
     """Give back what a request had on a rank."""
     release(S, k, blocks)
     charge(S, k, -1, -pending)
-
-
-@part
-def complete(S: State, r: int) -> None:
-    """Finished: its next turns begin to think."""
-    request, sim = S.requests[r], S.sim[0]
-    request.status, request.phase, request.finish_s = FINISHED, OUTSIDE, sim.now_s
-    sim.finished += 1
-    turn = request.first_turn
-    while turn >= 0:
-        at = sim.now_s + S.requests[turn].think_s
-        sim.thinking = queue_push(S.requests, sim.thinking, turn, at, 0.0)
-        turn = S.requests[turn].next_turn
-
-
-@part
-def reject(S: State, r: int, reason: int) -> None:
-    """Turn a request away, and with it the turns that would have followed."""
-    first, why = r, reason
-    S.requests[r].chain = NOWHERE
-    while first >= 0:
-        request = S.requests[first]
-        request.status, request.reason, request.phase = REJECTED, why, OUTSIDE
-        S.sim[0].rejected += 1
-        why, turn, first = PARENT_LOST, request.first_turn, request.chain
-        while turn >= 0:
-            S.requests[turn].chain = first
-            first, turn = turn, S.requests[turn].next_turn
 
 
 @part

@@ -17,7 +17,7 @@ from chipsim.cluster.engine.codes import (
     TO_DECODE,
     TO_PREFILL,
 )
-from chipsim.cluster.engine.kv import blocks_needed, fits
+from chipsim.cluster.engine.kv import blocks_to_decode, fits
 from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ def to_decode(S: State, r: int, need_room: bool) -> int:
         least = request.length + 1
         if sim.decode_final:
             least = request.prompt + request.output
+        # On the rank where it is it needs the rest only.
+        here = S.ranks[request.rank]
+        if S.instances[here.instance].role & DECODE:
+            least -= request.blocks * S.pools[here.pool].block
         if -S.values[ROOM, S.tree[ROOM, 1]] < least:
             return NOWHERE
     i = _instance(S, r, sim.decode_routing, TO_DECODE, need_room)
@@ -50,8 +54,9 @@ def to_decode(S: State, r: int, need_room: bool) -> int:
 
 @part
 def has_room(S: State, k: int, r: int) -> bool:
-    """Whether a rank has the blocks that a request takes."""
-    return S.ranks[k].used + blocks_needed(S, k, r) <= S.ranks[k].capacity
+    """Whether a rank has the blocks that a prefilled request takes there, with its own."""
+    own = S.requests[r].blocks if S.requests[r].rank == k else 0
+    return S.ranks[k].used + blocks_to_decode(S, k, r) - own <= S.ranks[k].capacity
 
 
 @part
@@ -202,6 +207,8 @@ def list_able(S: State) -> None:
     sim = S.sim[0]
     sim.able_prefill, sim.able_decode, sim.turn_prefill, sim.turn_decode = 0, 0, 0, 0
     sim.largest_decode = 0
+    changes = sim.timed < S.timers.shape[0]
+    switches = sim.switch_every_s > 0.0 or (changes and sim.switches)
     for i in range(S.instances.shape[0]):
         instance = S.instances[i]
         may = instance.role if instance.up else 0
@@ -213,6 +220,6 @@ def list_able(S: State) -> None:
             S.able[1, sim.able_decode] = i
             sim.able_decode += 1
             sim.turn_decode += i <= sim.last_decode
-        if instance.role & DECODE:
+        if (instance.up or changes) and (instance.role & DECODE or switches):
             tokens = S.ranks[instance.first].capacity * S.pools[instance.pool].block
             sim.largest_decode = max(sim.largest_decode, tokens)

@@ -70,6 +70,7 @@ REQUEST = np.dtype(
         ("blocks", "i8"),  # taken when admitted, at `rank` and at `to`
         ("to_blocks", "i8"),
         ("promised", "i8"),  # blocks that `to` will give
+        ("stays", "i8"),  # it will be decoded on the rank that prefills it
         ("sent", "i8"),  # tokens on their way, or there
         ("draws", "i8"),  # random numbers used
         ("context", "i8"),  # of its next decode when it joined
@@ -188,6 +189,11 @@ SIM = np.dtype(
         ("handoffs", "i8"),
         ("outside", "i8"),
         ("released", "i8"),  # KV was freed since a hand-off last found no room
+        ("retriers", "i8"),  # requests in `retrying`
+        ("in_vain", "i8"),  # asks for room since KV was freed or a role or health changed
+        ("looked", "i8"),  # a look at the load since then, which changed nothing
+        ("oldest", "i8"),  # no request before this one, or after that one, is under way
+        ("newest", "i8"),
         ("routing", "i8"),
         ("decode_routing", "i8"),
         ("decode_at", "i8"),
@@ -207,9 +213,10 @@ SIM = np.dtype(
         ("last_decode", "i8"),
         ("turn_prefill", "i8"),
         ("turn_decode", "i8"),
+        ("switches", "i8"),  # some timer changes a role
         ("able_prefill", "i8"),  # entries of State.able
         ("able_decode", "i8"),
-        ("largest_decode", "i8"),  # tokens that the largest rank that decodes holds
+        ("largest_decode", "i8"),  # tokens that the largest rank holds that may yet decode
         ("smallest", "i8"),  # tokens that the smallest rank holds
         ("places", "i8"),
         ("most_listed", "i8"),

@@ -61,6 +61,7 @@ class Cluster:
                 machine.ranks.append(Rank(number, machine))
                 number += 1
         self.timers = [tuple(row) for row in timers.tolist()]
+        self.has_switches = any(kind == codes.ROLE_SWITCH for _, kind, _, _ in self.timers)
         self.retries: list[tuple[float, int, Job]] = []
         self.transfers: list[tuple[float, int, Job, str]] = []
         self.hand_offs: list[Job] = []
@@ -73,13 +74,15 @@ class Cluster:
         self.gaps: list[float] = []
         self.log: list[dict[str, Any]] = []
         self.seen: Counter[str] = Counter()
+        self.next_look = options.switch_every_s or NEVER
+        self.looked = False  # at the load, since room or roles changed
         self.stopped = ""
 
     # ---------------------------------------------------------------- the loop
 
     def run(self) -> Cluster:
         while not self.stopped:
-            t = self.next_time()
+            t = self.next_chance()
             if t == NEVER:
                 self.stopped = "done"
             elif t > self.options.max_time_s:
@@ -88,7 +91,7 @@ class Cluster:
                 self.stopped = "max_events"
             else:
                 self.pass_time(t)
-                while self.next_time() == t:
+                while t in {self.next_time(), self.next_look}:
                     self.events_now()
                     self.serve_hand_offs()
                 self.form_batches()
@@ -102,23 +105,58 @@ class Cluster:
             machine.totals["used_seconds"] += (t - self.now) * machine.used
         self.now = t
 
-    def next_time(self) -> float:
+    def next_time(self, *, but_retries: bool = False) -> float:
         times = [machine.ends for machine in self.machines]
-        for events in (self.transfers, self.retries, self.arrivals):
+        for events in (self.transfers, self.arrivals, self.timers):
             times += [event[0] for event in events]
-        return min(times, default=NEVER)
+        if not but_retries:
+            times += [event[0] for event in self.retries]
+        first = min(times, default=NEVER)
+        return min(first, self.next_look) if first < NEVER else NEVER
+
+    def next_chance(self) -> float:
+        """The next time; where only hand-offs are left that ask in vain, one must go."""
+        vain = all(job.asked_in_vain for _, _, job in self.retries)
+        if self.next_time(but_retries=True) < NEVER or not vain:
+            return self.next_time()
+        waiting = [job for _, _, job in sorted(self.retries, key=lambda event: event[:2])]
+        waiting = waiting or self.sorted_hand_offs()
+        if not waiting:
+            return NEVER
+        if not self.looked and self.next_look < NEVER:
+            return min(self.next_look, self.next_time())
+        self.turn_away(waiting[0])
+        self.serve_hand_offs()
+        return self.now
+
+    def turn_away(self, job: Job) -> None:
+        self.leave_queues(job)
+        self.forget(job)
+        self.reject(job, "no_place")
+
+    def note_change(self) -> None:
+        """Room was made, or roles changed: who asked in vain may ask again."""
+        self.looked = False
+        for _, _, job in self.retries:
+            job.asked_in_vain = False
 
     def events_now(self) -> None:
         for machine in self.machines:
             if machine.ends == self.now:
                 self.end_step(machine)
         self.drain(self.transfers, self.end_transfer)
+        self.drain(self.timers, self.befall)
+        if self.next_look == self.now:
+            self.next_look += self.options.switch_every_s
+            self.events += 1
+            self.look_at_load()
         self.drain(self.retries, self.queue_hand_off)
         self.drain(self.arrivals, self.arrive)
 
     def drain(self, events: list[Any], act: Callable[..., None]) -> None:
         """Act on the events of this instant, in the order of their numbers."""
-        events.sort(key=lambda event: event[:2])
+        if events is not self.timers:
+            events.sort(key=lambda event: event[:2])
         while due := [event for event in events if event[0] == self.now]:
             events.remove(due[0])
             self.events += 1
@@ -132,11 +170,18 @@ class Cluster:
         job.to_prefill = job.prompt
         self.route(job)
 
-    def blocks_to_prefill(self, machine: Machine, job: Job) -> int:
-        """Blocks that a prompt takes on a machine when it starts there."""
-        if machine.role == codes.PREFILL:
-            return -(-(job.to_prefill + 1) // int(machine.pool["block"]))
-        return blocks_to_decode(machine, job)
+    def blocks_to_prefill(self, rank: Rank, job: Job) -> int:
+        """Blocks that a prompt takes on a rank when it starts there."""
+        if self.will_stay(rank, job):
+            return blocks_to_decode(rank.machine, job)
+        return -(-(job.to_prefill + 1) // int(rank.machine.pool["block"]))
+
+    def will_stay(self, rank: Rank, job: Job) -> bool:
+        """Whether a prompt that starts on a rank now is decoded there."""
+        if job.target is not None:
+            return job.target is rank
+        fits = blocks_to_decode(rank.machine, job) <= rank.machine.pool["kv_blocks"]
+        return bool(self.keeps(rank.machine) and fits)
 
     def fits(self, machine: Machine, job: Job) -> bool:
         tokens = job.to_prefill + 1
@@ -145,7 +190,7 @@ class Cluster:
         return bool(-(-tokens // int(machine.pool["block"])) <= machine.pool["kv_blocks"])
 
     def ends_with_prefill(self, job: Job) -> bool:
-        return job.output == 1 and not self.by_decode
+        return job.output - job.emitted == 1 and not self.by_decode
 
     def route(self, job: Job) -> None:
         """Send a job to where it is prefilled, or say why not."""
@@ -158,13 +203,14 @@ class Cluster:
             self.reject(job, "too_large")
             return
         rank = self.to_prefill.pick(job, fitting, lambda _: True)
-        decoders = [machine for machine in self.machines if machine.may_decode]
+        decoders = [machine for machine in self.machines if self.may_yet_decode(machine)]
         decodes = not self.ends_with_prefill(job)
         if decodes and not rank.machine.may_decode:
             if not decoders:
                 self.no_instance(job)
                 return
-            if not any(self.fits(machine, job) for machine in decoders):
+            most = max(m.pool["kv_blocks"] * m.pool["block"] for m in decoders)
+            if job.prompt + job.output > most:
                 self.reject(job, "too_large")
                 return
         limit = rank.machine.pool["max_queue"]
@@ -173,32 +219,35 @@ class Cluster:
             return
         at_arrival = self.options.decode_at == codes.AT_ARRIVAL
         if decodes and at_arrival and not self.keeps(rank.machine):
-            up = [machine for machine in decoders if machine.up]
-            if not self.bind(job, rank, up):
-                if up:
-                    self.reject(job, "too_large")
-                else:
-                    self.no_instance(job)
-                return
+            self.bind(job, rank)
         job.queue_start = self.now
         self.put(job, rank)
 
-    def bind(self, job: Job, rank: Rank, decoders: list[Machine]) -> bool:
-        """Choose at arrival where a job is to decode."""
-        fitting = [machine for machine in decoders if self.fits(machine, job)]
+    def may_yet_decode(self, machine: Machine) -> bool:
+        """Whether a machine decodes, or will where roles or health are still to change."""
+        switches = self.options.switch_every_s > 0 or (self.timers and self.has_switches)
+        will_be_up = machine.up or bool(self.timers)
+        return will_be_up and (machine.may_decode or bool(switches))
+
+    def bind(self, job: Job, rank: Rank) -> None:
+        """Choose at arrival where a job is to decode, if it can be known."""
+        fitting = [
+            machine
+            for machine in self.machines
+            if machine.up and machine.may_decode and self.fits(machine, job)
+        ]
         if fitting:
             job.target = self.to_decode.pick(job, fitting, lambda _: True)
             self.seen["bound"] += 1
             if job.target is not rank:
                 job.target.coming.append(job)
-        return bool(fitting)
 
     def keeps(self, machine: Machine) -> bool:
         return machine.may_decode and self.options.keep_mixed
 
     def no_instance(self, job: Job) -> None:
-        hope = (codes.RECOVERY, codes.ROLE_SWITCH)
-        if any(kind in hope for _, kind, _, _ in self.timers):
+        job.phase = "outside"
+        if self.timers:
             self.outside.append(job)
             self.seen["outside"] += 1
         else:
@@ -307,7 +356,7 @@ class Cluster:
         if job.swapped or len(rank.running) >= rank.machine.pool["max_batch"]:
             self.seen["batch_full"] += 1
             return False
-        if self.blocks_to_prefill(rank.machine, job) > rank.free:
+        if self.blocks_to_prefill(rank, job) > rank.free:
             self.seen["no_room"] += 1
             return False
         return True
@@ -316,7 +365,8 @@ class Cluster:
         """Out of the queue into the batch, with its blocks."""
         rank.queue.remove(job)
         rank.running.append(job)
-        rank.blocks[job] = self.blocks_to_prefill(rank.machine, job)
+        job.stays = self.will_stay(rank, job)
+        rank.blocks[job] = self.blocks_to_prefill(rank, job)
         job.phase, job.admitted, job.prefill = "prefilling", self.now, rank
         job.in_cache, job.preempted = 0, False
         job.sent, job.last_piece = 0, -NEVER
@@ -370,6 +420,7 @@ class Cluster:
         job.preempted = True
         rank.running.remove(job)
         del rank.blocks[job]
+        self.note_change()
         self.seen["preempted_" + job.phase] += 1
         if job.phase == "decoding" and rank.machine.pool["preemption"] == codes.SWAP:
             rank.extra_s += self.swap_seconds(job)
@@ -378,7 +429,7 @@ class Cluster:
             self.put(job, rank)
             return
         job.to_prefill, job.in_cache = job.prompt + job.emitted, 0
-        job.target = None
+        self.unbind(job)
         if rank.machine.may_prefill:
             self.put(job, rank)
         else:
@@ -483,6 +534,7 @@ class Cluster:
         rank = job.rank
         rank.running.remove(job)
         del rank.blocks[job]
+        self.note_change()
         job.status, job.phase, job.finish = "finished", "gone", self.now
         for turn in self.jobs:
             if turn.parent == job.index:
@@ -496,8 +548,7 @@ class Cluster:
             if job.emitted == job.output:
                 self.end(job)
                 return
-        stays = job.target is job.rank if job.target else self.keeps(job.rank.machine)
-        if stays:
+        if job.stays:
             job.phase, job.decode, job.target = "decoding", job.rank, None
             return
         job.rank.running.remove(job)
@@ -526,11 +577,12 @@ class Cluster:
         return self.links[job.rank.machine.pool_index, machine.pool_index]
 
     def serve_hand_offs(self) -> None:
-        self.hand_offs.sort(key=lambda job: (job.entered, job.index))
+        self.hand_offs = self.sorted_hand_offs()
         if self.options.retry_s > 0:
             for job in list(self.hand_offs):
                 self.hand_offs.remove(job)
-                if not self.place(job):
+                if not self.place(job) and not self.hopeless(job):
+                    job.asked_in_vain = True
                     self.serial += 1
                     self.retries.append((self.now + self.options.retry_s, self.serial, job))
                     self.seen["asked_again"] += 1
@@ -539,17 +591,38 @@ class Cluster:
             while waiting := [
                 job for job in self.hand_offs if (job.target and job.target.machine) is target
             ]:
-                if not self.place(waiting[0]):
+                if self.place(waiting[0]):
+                    self.hand_offs.remove(waiting[0])
+                elif not self.hopeless(waiting[0]):
                     self.seen["hand_off_waits"] += 1
                     break
-                self.hand_offs.remove(waiting[0])
+
+    def sorted_hand_offs(self) -> list[Job]:
+        """Those bound for no machine, then those of each; in the order in which they came."""
+
+        def key(job: Job) -> tuple[float, ...]:
+            return (job.target.machine.index if job.target else -1, job.entered, job.index)
+
+        return sorted(self.hand_offs, key=key)
+
+    def hopeless(self, job: Job) -> bool:
+        """Turn a job away that is bound for nowhere and will never fit."""
+        size = job.prompt + job.output
+        if job.target or any(
+            size <= machine.pool["kv_blocks"] * machine.pool["block"]
+            for machine in self.machines
+            if self.may_yet_decode(machine)
+        ):
+            return False
+        self.turn_away(job)
+        return True
 
     def queue_hand_off(self, t: float, _: int, job: Job) -> None:
         job.entered = t
         self.hand_offs.append(job)
 
     def room(self, job: Job, rank: Rank) -> bool:
-        return blocks_to_decode(rank.machine, job) <= rank.free
+        return blocks_to_decode(rank.machine, job) - rank.blocks.get(job, 0) <= rank.free
 
     def place(self, job: Job) -> bool:
         """Reserve where it is to decode, and send it there."""
@@ -564,6 +637,13 @@ class Cluster:
             if not having:
                 return False
             rank = self.to_decode.pick(job, having, lambda rank: self.room(job, rank))
+            if rank is job.rank:
+                self.seen["stays_after_all"] += 1
+                rank.blocks[job] = blocks_to_decode(rank.machine, job)
+                job.phase, job.ready_at = "ready", self.now
+                rank.ready.append(job)
+                self.touched.add(rank.machine.index)
+                return True
             rank.coming.append(job)
         elif not self.room(job, rank):
             return False
@@ -601,10 +681,10 @@ class Cluster:
         if not job.sent:
             job.transfer_start = start
         self.seen["pieces"] += job.phase == "prefilling"
-        job.sent, job.last_piece = job.in_cache, done
+        job.sent, job.last_piece, job.transfer_end = job.in_cache, done, done
         if job.phase != "handing_off":
             return
-        job.phase, job.transfer_end = "transferring", done
+        job.phase = "transferring"
         self.serial += 1
         self.transfers.append((done, self.serial, job, "end"))
         size = job.in_cache * float(link["bytes_per_token"])
@@ -618,11 +698,129 @@ class Cluster:
     def end_transfer(self, t: float, _: int, job: Job, what: str) -> None:
         if what == "end":
             del job.rank.blocks[job]
+            self.note_change()
             self.touched.add(job.rank.machine.index)
             self.seen["transfers"] += 1
-        rank = job.reserved
-        if rank is not None and job.ready_at == t:
+            assert job.reserved is not None
+            job.rank, job.reserved, job.target, job.phase = job.reserved, None, None, "arrived"
+        if job.ready_at == t:
+            job.rank.coming.remove(job)
+            job.rank.ready.append(job)
+            job.phase = "ready"
+            self.touched.add(job.rank.machine.index)
+
+    # ---------------------------------------------------------------- faults and roles
+
+    def befall(self, _: float, kind: int, index: int, value: int) -> None:
+        machine = self.machines[index]
+        if kind == codes.FAULT:
+            machine.faults += 1
+            if machine.up:
+                self.fail(machine)
+        elif kind == codes.RECOVERY:
+            machine.faults -= 1
+            machine.up = machine.faults == 0
+            self.seen["recovered"] += machine.up
+            self.note_change()
+        else:
+            self.switch(machine, value)
+        if not self.timers:
+            self.note_change()
+        outside, self.outside = self.outside, []
+        for job in sorted(outside, key=lambda job: (job.arrival, job.index)):
+            self.route(job)
+
+    def fail(self, machine: Machine) -> None:
+        """Step and memory are gone: what was on it, or on its way to it, starts anew."""
+        machine.up, machine.parts, machine.ends = False, [], NEVER
+        machine.send_free = machine.receive_free = -NEVER
+        under_way = [job for job in self.jobs if job.phase not in {"outside", "gone"}]
+        lost = [
+            job
+            for job in under_way
+            if job.rank.machine is machine
+            or (job.phase == "transferring" and job.bound_for is not None
+                and job.bound_for.machine is machine)
+        ]  # fmt: skip
+        for job in under_way:
+            if job in lost:
+                self.seen["lost_" + job.phase] += 1
+                self.leave_queues(job)
+                self.forget(job)
+            elif job.bound_for is not None and job.bound_for.machine is machine:
+                self.seen["unbound_" + job.phase] += 1
+                self.unbind(job)
+        for rank in machine.ranks:
+            rank.extra_s = 0.0
+        self.note_change()
+        for job in lost:
+            job.retries += 1
+            job.preempted = job.swapped = False
+            job.to_prefill, job.in_cache = job.prompt + job.emitted, 0
+            self.route(job)
+
+    def leave_queues(self, job: Job) -> None:
+        """Out of all that waits for a time or for room."""
+        self.transfers = [event for event in self.transfers if event[2] is not job]
+        self.retries = [event for event in self.retries if event[2] is not job]
+        self.hand_offs = [other for other in self.hand_offs if other is not job]
+
+    def forget(self, job: Job) -> None:
+        """Out of every list and memory of its own rank, and of the one that it is bound for."""
+        self.unbind(job)
+        rank = job.rank
+        for jobs in (rank.queue, rank.running, rank.ready, rank.coming):
+            if job in jobs:
+                jobs.remove(job)
+        rank.blocks.pop(job, None)
+        job.phase = "outside"
+        self.note_change()
+
+    def unbind(self, job: Job) -> None:
+        """It goes where it was bound for no more."""
+        rank = job.bound_for
+        if rank is not None and rank is not job.rank:
             rank.coming.remove(job)
-            rank.ready.append(job)
-            job.rank, job.reserved, job.target, job.phase = rank, None, None, "ready"
-            self.touched.add(rank.machine.index)
+            if rank.blocks.pop(job, 0):
+                self.note_change()
+        job.target = job.reserved = None
+        job.sent, job.last_piece = 0, -NEVER
+
+    def switch(self, machine: Machine, role: int) -> None:
+        """What runs on it goes on; prompts that wait go elsewhere if it takes no more."""
+        machine.role = role
+        self.seen["switched"] += 1
+        self.note_change()
+        if machine.may_prefill:
+            return
+        for rank in machine.ranks:
+            rank.head()
+            for job in [job for job in rank.queue if not job.swapped]:
+                rank.queue.remove(job)
+                self.unbind(job)
+                self.seen["sent_away"] += 1
+                self.route(job)
+
+    def look_at_load(self) -> None:
+        """Turn the idlest machine of one side to the other, if only the other is short."""
+        self.looked = True
+        sides: dict[int, list[Machine]] = {codes.PREFILL: [], codes.DECODE: []}
+        for machine in self.machines:
+            if machine.up and machine.role in sides:
+                sides[machine.role].append(machine)
+        prefills, decodes = sides[codes.PREFILL], sides[codes.DECODE]
+        tokens = sum(machine.pending_tokens() for machine in prefills)
+        used = sum(machine.used for machine in decodes)
+        memory = sum(len(m.ranks) * int(m.pool["kv_blocks"]) for m in decodes)
+        short_of_prefill = tokens > self.options.switch_tokens * len(prefills)
+        short_of_decode = used > self.options.switch_kv * memory
+        if short_of_prefill and not short_of_decode and len(decodes) > 1:
+            idlest = min(decodes, key=lambda machine: (machine.used, machine.index))
+            self.switch(idlest, codes.PREFILL)
+            self.seen["switched_to_prefill"] += 1
+        elif short_of_decode and not short_of_prefill and len(prefills) > 1:
+            idlest = min(
+                prefills, key=lambda machine: (machine.pending_tokens(), machine.index)
+            )
+            self.switch(idlest, codes.DECODE)
+            self.seen["switched_to_decode"] += 1

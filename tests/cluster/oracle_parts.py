@@ -43,6 +43,8 @@ class Job:
     admitted: float = NAN
     preempted: bool = False
     swapped: bool = False
+    stays: bool = False  # it is decoded where it is prefilled
+    asked_in_vain: bool = False  # for room, and nothing changed since
     rank: Rank = field(init=False)  # where it waits or runs, and is prefilled
     target: Rank | None = None  # where it is to decode, if chosen at its arrival
     reserved: Rank | None = None  # where it will decode: blocks are taken there
@@ -61,6 +63,11 @@ class Job:
     transfer_end: float = NAN
     decode_start: float = NAN
     finish: float = NAN
+
+    @property
+    def bound_for(self) -> Rank | None:
+        """Where it is to decode, if that is known and it is not there yet."""
+        return self.reserved or self.target
 
     @property
     def emitted(self) -> int:
@@ -132,6 +139,7 @@ class Machine:
     pool: Any
     role: int
     up: bool = True
+    faults: int = 0
     ranks: list[Rank] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     started: float = NAN
@@ -154,6 +162,9 @@ class Machine:
     @property
     def used(self) -> int:
         return sum(rank.used for rank in self.ranks)
+
+    def pending_tokens(self) -> int:
+        return sum(rank.pending_tokens() for rank in self.ranks)
 
     def is_free(self) -> bool:
         return self.up and not self.parts

@@ -77,6 +77,9 @@ class Family:
     retry: tuple[float, ...] = (0.0,)
     turns: bool = False
     bounds: bool = False
+    faults: bool = False
+    switches: bool = False  # of roles, at given times
+    load: bool = False  # the same, by looks at the load
     exact: bool = True
 
     def but(self, **changes: Any) -> Family:
@@ -97,7 +100,7 @@ def scenarios(draw: DrawFn, family: Family) -> Scenario:
         pools=np.concatenate([draw(_pool(family, i)) for i in range(rows)]),
         instances=machines,
         links=draw(_links(family, rows)),
-        timers=timers(),
+        timers=draw(_changes(family, len(machines))),
         options=draw(_options(family)),
         joules=_steps(random, rows, family.exact)._replace(limit=steps.limit),
     )
@@ -142,6 +145,22 @@ def _instances(draw: DrawFn, family: Family, rows: int) -> Any:
         role=[codes.ROLE[role] for role in roles],
         ranks=draw(st.lists(st.integers(1, family.ranks), min_size=size, max_size=size)),
     )
+
+
+@st.composite
+def _changes(draw: DrawFn, family: Family, machines: int) -> Any:
+    """Failures, most of which end, and new roles."""
+    rows: list[tuple[float, int, int, int]] = []
+    which = st.integers(0, machines - 1)
+    for _ in range(draw(st.integers(1, 4)) if family.faults else 0):
+        at, machine = draw(_ticks(150)), draw(which)
+        rows.append((at, codes.FAULT, machine, 0))
+        if draw(st.integers(0, 3)):
+            rows.append((at + draw(_ticks(60)), codes.RECOVERY, machine, 0))
+    for _ in range(draw(st.integers(1, 4)) if family.switches else 0):
+        role = draw(st.sampled_from(sorted(codes.ROLE.values())))
+        rows.append((draw(_ticks(150)), codes.ROLE_SWITCH, draw(which), role))
+    return timers(rows)
 
 
 @st.composite
@@ -217,7 +236,18 @@ def _options(draw: DrawFn, family: Family) -> Options:
         max_events=draw(never | st.integers(0, 60)) if family.bounds else 2**62,
         log_steps=True,
         energy=True,
+        **(draw(_LOOKS) if family.load else {}),
     )
+
+
+_LOOKS = st.fixed_dictionaries(
+    {
+        "switch_every_s": st.sampled_from([1, 3, 16]).map(lambda ticks: ticks * TICK),
+        "switch_tokens": st.sampled_from([0.0, 5.0, 20.0, 60.0]),
+        "switch_kv": st.sampled_from([0.0, 0.25, 0.5, 0.875]),
+    }
+)
+"""At the load: how often, and what is too much of it."""
 
 
 def _steps(random: np.random.Generator, kinds: int, exact: bool) -> Steps:
