@@ -159,6 +159,7 @@ class Bounds:
         self.cluster, self.workload = cluster, workload
         scenario = cluster.scenario
         moves = scenario.routing == "mixed_pool" or bool(scenario.switches)
+        moves = moves or scenario.switching is not None
         self.pools = {}
         for name, pool in scenario.pools.items():
             held = cluster.capacity(name)

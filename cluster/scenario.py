@@ -36,6 +36,10 @@ Time = Annotated[Seconds, Field(ge=0, le=1e9)]
 Rate = Annotated[Bandwidth, Field(gt=0)]
 
 
+SHORTEST_RETRY = 1e-6
+"""Seconds: asked again sooner, time would hardly pass."""
+
+
 class ReplicaSpec(Spec):
     """The chips of one instance, the model on them, and how long its steps take."""
 
@@ -122,6 +126,12 @@ class HandoffSpec(Spec):
     keep_mixed: bool = True
     """A mixed instance goes on with what it prefilled."""
 
+    @model_validator(mode="after")
+    def _lets_time_pass(self) -> Self:
+        if 0 < self.retry < SHORTEST_RETRY:
+            raise FieldError("retry", self.retry, f"0, or {SHORTEST_RETRY:g} s or more")
+        return self
+
 
 class FaultSpec(Spec):
     """An instance that fails for a time; ``mtbf``: again and again, at random."""
@@ -150,6 +160,17 @@ class SwitchSpec(Spec):
     pool: str
     instance: Annotated[int, Field(ge=0, strict=True)]
     role: Role
+
+
+class SwitchingSpec(Spec):
+    """Instances that take the other role where that side is short: one at a look."""
+
+    every: Annotated[Seconds, Field(gt=0, le=1e9)]
+    """Between looks at the load."""
+    prefill_tokens: Annotated[float, Field(ge=0, le=1e12)]
+    """Pending tokens of a prefill instance, on average, beyond which prefill is short."""
+    decode_kv: Annotated[float, Field(ge=0, le=1)]
+    """Share of the decode instances' KV in use, beyond which decode is short."""
 
 
 Limits = dict[Percentile, Annotated[Seconds, Field(gt=0)]]
@@ -229,6 +250,8 @@ class Scenario(Spec):
     first_token_from: Side = "prefill"  # noqa: S105 - no password
     faults: tuple[FaultSpec, ...] = ()
     switches: tuple[SwitchSpec, ...] = ()
+    switching: SwitchingSpec | None = None
+    """Roles that follow the load: of instances that prefill or decode; mixed ones stay."""
     slo: SloSpec = SloSpec()
     goodput: GoodputSpec | None = None
     limits: LimitsSpec = LimitsSpec()
@@ -247,6 +270,14 @@ class Scenario(Spec):
             if pool.prefix_cache != "none":
                 where = f"pools.{name}.prefix_cache"
                 raise FieldError(where, pool.prefix_cache, "none: not simulated yet")
+        return self
+
+    @model_validator(mode="after")
+    def _changes_under_rules_that_know_them(self) -> Self:
+        theirs = any(pool.batching == "splitwise" for pool in self.pools.values())
+        for name in ("faults", "switches", "switching"):
+            if theirs and getattr(self, name):
+                raise FieldError(name, "given", "none with batching: splitwise")
         return self
 
     @model_validator(mode="after")

@@ -181,7 +181,9 @@ class Search:
         may = [{"prefill", "mixed"}, {"decode", "mixed"}]
         pools = [[p.role for p in scenario.pools.values() if p.role in of] for of in may]
         steady = all(grows(each.table.seconds) for each in self.cluster.replicas.values())
-        plain = not (scenario.faults or scenario.switches or served.closed_loop)
+        plain = not (
+            scenario.faults or scenario.switches or scenario.switching or served.closed_loop
+        )
         if not (plain and steady and all(len(of) == 1 for of in pools)):
             return ""
         apart = replace(

@@ -193,6 +193,7 @@ class Cluster:
     def _need(self, pool: PoolSpec) -> Need:
         """The steps that a pool may meet."""
         turns = any(switch.role != pool.role for switch in self.scenario.switches)
+        turns = turns or self.scenario.switching is not None
         both = pool.role == "mixed" or turns or self.scenario.routing == "mixed_pool"
         prompt = int(self.workload.prompt_tokens.max())
         longest = int((self.workload.prompt_tokens + self.workload.output_tokens).max())
@@ -296,7 +297,7 @@ class Cluster:
     def _options(
         self, seed: int | None, log_steps: bool, log_gaps: bool, until_s: float | None
     ) -> Options:
-        scenario = self.scenario
+        scenario, switching = self.scenario, self.scenario.switching
         return Options(
             routing=codes.ROUTING[scenario.routing],
             decode_routing=codes.ROUTING[scenario.decode_routing],
@@ -311,6 +312,9 @@ class Cluster:
             log_steps=log_steps,
             energy=self.joules is not None,
             prompt_limit=scenario.prompt_limit,
+            switch_every_s=switching.every if switching else 0.0,
+            switch_tokens=switching.prefill_tokens if switching else np.inf,
+            switch_kv=switching.decode_kv if switching else np.inf,
         )
 
     def _timers(

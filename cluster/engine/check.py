@@ -113,6 +113,8 @@ def _check_splitwise(
     at = options.decode_at
     _need("options", "decode_at", at, at == codes.AT_ARRIVAL, "arrival, with splitwise")
     _need("timers", "kind", len(timers), len(timers) == 0, "no timers with splitwise")
+    every = options.switch_every_s
+    _need("options", "switch_every_s", every, every == 0, "0 with splitwise")
     _each("pools", pools, "block", pools["block"] == 1, "1 with splitwise")
     prompt = pools["reserve"] == codes.RESERVE_PROMPT
     _each("pools", pools, "reserve", prompt, "prompt with splitwise")

@@ -240,7 +240,7 @@ def _options(draw: DrawFn, family: Family) -> Options:
     )
 
 
-_LOOKS = st.fixed_dictionaries(
+_LOOKS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "switch_every_s": st.sampled_from([1, 3, 16]).map(lambda ticks: ticks * TICK),
         "switch_tokens": st.sampled_from([0.0, 5.0, 20.0, 60.0]),
