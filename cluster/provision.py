@@ -30,6 +30,9 @@ Goal = Literal["cost", "silicon", "power", "chips", "instances"]
 
 GOALS = ("cost", "silicon", "power", "chips", "instances")
 
+FIELDS = {"cost": "usd_per_hour", "silicon": "chips_usd", "power": "tdp_w"}
+"""Goals that are fields of `Price`."""
+
 MOST_COUNTS = 10**6
 """Combinations of counts that a search takes."""
 
@@ -268,8 +271,9 @@ def _weights(search: Search, goal: str, weights: Mapping[str, float] | None) -> 
         return np.ones(len(search.pools))
     if goal == "chips":
         return np.array([float(cluster.capacity(name).chips) for name in search.pools])
-    field = {"cost": "usd_per_hour", "silicon": "chips_usd", "power": "tdp_w"}[goal]
-    return np.array([float(getattr(cluster.prices[name], field)) for name in search.pools])
+    return np.array(
+        [float(getattr(cluster.prices[name], FIELDS[goal])) for name in search.pools]
+    )
 
 
 def _in_order(

@@ -196,12 +196,12 @@ def _replica(
         chips = _chips(spec, scenario)
         build = _build if chips.from_files else _kept
         table = build(chips, need.steps, need.rounded, with_energy)
-    return Replica(_scaled(table, spec), chip, plan, precision)
+    table = scaled(table, spec.prefill_factor, spec.decode_factor)
+    return Replica(table, chip, plan, precision)
 
 
-def _scaled(table: LatencyTable, spec: ReplicaSpec) -> LatencyTable:
-    """A table with the factors of its phases."""
-    prefill, decode = spec.prefill_factor, spec.decode_factor
+def scaled(table: LatencyTable, prefill: float, decode: float) -> LatencyTable:
+    """A table with a factor for the seconds of each phase."""
     if prefill == decode == 1.0:
         return table
     s = table.seconds

@@ -92,6 +92,8 @@ class Search:
         Runs at once, on threads (the engine releases the interpreter's lock).
     sizes : sequence of Workload
         Others that tables are made large enough for, so that searches can share them.
+    cluster : Cluster, optional
+        With tables that are made already, for these workloads.
 
     Raises
     ------
@@ -108,6 +110,7 @@ class Search:
         journal: Journal | None = None,
         workers: int = 1,
         sizes: Sequence[Workload] = (),
+        cluster: Cluster | None = None,
     ) -> None:
         self.scenario = scenario if isinstance(scenario, Scenario) else Scenario.load(scenario)
         self.seeds, self.workers = tuple(seeds), workers
@@ -115,7 +118,7 @@ class Search:
             raise ConfigError("provision", "seeds", "none", "at least one")
         self.workloads = tuple(workloads or map(self._draw, self.seeds))
         self.journal = Journal() if journal is None else journal
-        self.cluster = Cluster(self.scenario, together([*self.workloads, *sizes]))
+        self.cluster = cluster or Cluster(self.scenario, together([*self.workloads, *sizes]))
         self.pools = tuple(self.scenario.pools)
 
     def _draw(self, seed: int) -> Workload:

@@ -14,6 +14,8 @@ from chipsim.errors import ChipsimError
 if TYPE_CHECKING:
     from chipsim.cluster.results import Simulation
     from chipsim.cluster.scenario import PoolSpec, Scenario
+    from chipsim.cost.prices import PriceBook
+    from chipsim.cost.system import Host
 
 TOKENS_PER_PRICE = 1e6
 SECONDS_PER_HOUR = 3600.0
@@ -94,8 +96,19 @@ class Spending:
         }
 
 
-def pool_price(scenario: Scenario, pool: PoolSpec, chips: int) -> Price:
+def pool_price(
+    scenario: Scenario,
+    pool: PoolSpec,
+    chips: int,
+    prices: PriceBook | None = None,
+    host: Host | None = None,
+) -> Price:
     """Price of one instance of ``chips`` chips.
+
+    Parameters
+    ----------
+    prices, host : PriceBook, Host, optional
+        The scenario's unless given.
 
     Raises
     ------
@@ -105,10 +118,11 @@ def pool_price(scenario: Scenario, pool: PoolSpec, chips: int) -> Price:
     if pool.chip is None:
         raise ChipsimError("measured steps without a chip have no price")
     chip = Chip.load(pool.chip)
-    cost = instance_cost(chip, chips, scenario.prices, scenario.host, mixed=True)
+    book = prices or scenario.prices
+    cost = instance_cost(chip, chips, book, host or scenario.host, mixed=True)
     watts = cost.chip_tdp_w if pool.power_cap is None else min(cost.chip_tdp_w, pool.power_cap)
     return Price(
-        chips_usd=chip_cost(chip, scenario.prices, mixed=True).total_usd * chips,
+        chips_usd=chip_cost(chip, book, mixed=True).total_usd * chips,
         capital_usd=cost.capital.mid,
         usd_per_hour=cost.per_hour(watts * chips + cost.host_w).mid,
         tdp_w=watts * chips,

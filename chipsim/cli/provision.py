@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -66,6 +66,27 @@ def provision(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE.html", help="Counts that were run.")
     ] = None,
+    versus: Annotated[
+        str | None,
+        typer.Option("--versus", metavar="SCENARIO", help="What the answer saves of its."),
+    ] = None,
+    draws: Annotated[
+        int | None,
+        typer.Option("--uncertainty", metavar="N", help="Draws of step times and prices."),
+    ] = None,
+    block_error: Annotated[
+        float,
+        typer.Option("--block-error", metavar="X", help="Of blocks that state none.", min=0.0),
+    ] = 0.3,
+    correlation: Annotated[
+        float,
+        typer.Option(
+            "--correlation", metavar="X", help="Of a block's error between its chips."
+        ),
+    ] = 0.5,
+    draw_seed: Annotated[
+        int, typer.Option("--draw-seed", metavar="S", help="Of the draws.", min=0)
+    ] = 0,
     target: EmitOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -74,21 +95,37 @@ def provision(
     from chipsim.cluster.journal import Journal
     from chipsim.cluster.provision import provision as search_counts
     from chipsim.cluster.search import Search
-    from chipsim.present.provision import provision_figure, provision_record, provision_tables
+    from chipsim.present.provision import (
+        provision_figure,
+        provision_record,
+        provision_tables,
+        versus_record,
+    )
 
     wanted = read_target(target)
-    chosen = changed(scenario, rate, duration, requests, None, None)
-    search = Search(chosen, read_seeds(seeds), journal=Journal(journal), workers=workers)
-    with counting("counts") as progress:
-        answer = search_counts(
-            search,
-            goal,  # type: ignore[arg-type] # checked there
-            most=most,
-            ranges=_ranges(ranges),
-            spare=spare,
-            progress=progress,
-        )
+    kept = Journal(journal)
+
+    def answered(name: str, spans: dict[str, tuple[int, int]] | None) -> Provision:
+        chosen = changed(name, rate, duration, requests, None, None)
+        search = Search(chosen, read_seeds(seeds), journal=kept, workers=workers)
+        with counting("counts") as progress:
+            return search_counts(
+                search,
+                goal,  # type: ignore[arg-type] # checked there
+                most=most,
+                ranges=spans,
+                spare=spare,
+                progress=progress,
+            )
+
+    answers = [answered(scenario, _ranges(ranges))]
+    answers += [] if versus is None else [answered(versus, None)]
+    answer = answers[0]
     record = provision_record(answer, with_capacity=capacity)
+    record["versus"] = None if versus is None else versus_record(answers[1], answer)
+    record["uncertainty"] = None
+    if draws is not None:
+        record["uncertainty"] = _drawn(answers, draws, draw_seed, block_error, correlation)
     if out is not None:
         from chipsim.present.html import write_figure
 
@@ -100,6 +137,31 @@ def provision(
         emit(record)
     else:
         show(*provision_tables(record))
+
+
+def _drawn(
+    answers: list[Provision], draws: int, seed: int, block_error: float, correlation: float
+) -> dict[str, Any]:
+    from chipsim.cli.progress import counting
+    from chipsim.cluster.uncertainty import chip_key, specs, uncertain
+    from chipsim.validation.block_errors import block_error as error_of
+
+    kinds = {
+        chip_key(spec): (spec, answer.search.cluster.made[name].precision.weights)
+        for answer in answers
+        for name, spec in specs(answer).items()
+    }
+    errors = [error_of(spec, weights, block_error) for spec, weights in kinds.values()]
+    with counting("draws") as progress:
+        found = uncertain(
+            answers,
+            errors,
+            draws=draws,
+            seed=seed,
+            correlation=correlation,
+            progress=progress,
+        )
+    return found.record()
 
 
 def _emit(answer: Provision, wanted: str) -> None:

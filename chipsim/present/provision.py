@@ -13,7 +13,7 @@ from chipsim.present.tables import footer_line, table
 from chipsim.present.theme import BLUE, GREEN, INK, VERMILION, template
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.table import Table
     from rich.text import Text
@@ -109,6 +109,64 @@ def provision_tables(record: dict[str, Any]) -> Iterator[Table | Text]:
         yield footer_line(_goodput(record))
     if record["capacity_by_seed"] is not None:
         yield footer_line(_largest(record))
+
+    if record.get("versus"):
+        yield footer_line(_versus(record["versus"]))
+    if record.get("uncertainty"):
+        yield from _uncertainty(record["uncertainty"], record["goal"])
+
+
+def versus_record(other: Provision, answer: Provision) -> dict[str, Any]:
+    """Another answer, and the share that this one saves of it."""
+    pair = (answer.best, other.best)
+    known = [each.goal for each in pair if each is not None]
+    return {
+        "scenario": other.search.scenario.name,
+        "pools": None if other.best is None else dict(other.best.instances),
+        "goal": None if other.best is None else other.best.goal,
+        "reason": other.reason,
+        "saving": 1.0 - known[0] / known[1] if len(known) == len(pair) else None,
+    }
+
+
+def _versus(record: dict[str, Any]) -> str:
+    if record["pools"] is None:
+        return f"{record['scenario']}: no cluster holds it: {record['reason']}"
+    saved = "" if record["saving"] is None else f"; saved: {percent(record['saving'])}"
+    return f"{record['scenario']}: {counted(record['pools'])}{saved}"
+
+
+VERDICTS = {
+    "yes": "the saving is real: 95 % of the draws save",
+    "no": "there is no saving: 95 % of the draws save nothing",
+    "open": "whether it saves is open: draws disagree",
+}
+
+
+def _uncertainty(record: dict[str, Any], goal: str) -> Iterator[Table | Text]:
+    """Intervals of draws, what they were drawn from, and what follows."""
+    rows = [[goal, *_interval(record["goal_interval"], digits)]]
+    if record["saving_interval"]:
+        rows += [
+            ["saving", *_interval(record["saving_interval"], percent)],
+            ["saving, prices alone", *_interval(record["saving_by_prices"], percent)],
+        ]
+    yield table(
+        [f"{record['draws']} draws, seed {record['seed']}", "5 %", "50 %", "95 %"], rows
+    )
+    for each in record["errors"]:
+        least, most = min(each["classes"].values()), max(each["classes"].values())
+        span = percent(most) if least == most else f"{percent(least)} to {percent(most)}"
+        yield footer_line(f"steps of {each['chip']}: off by {span}: {each['said']}")
+    lost = [record["draws"] - held for held in record["held"]]
+    if any(lost):
+        yield footer_line(f"draws in which no cluster holds it: {', '.join(map(str, lost))}")
+    if record["real"]:
+        yield footer_line(VERDICTS[record["real"]])
+
+
+def _interval(record: dict[str, float | None], show: Callable[[float], str]) -> list[str]:
+    return ["none" if value is None else show(value) for value in record.values()]
 
 
 def _goodput(record: dict[str, Any]) -> str:
