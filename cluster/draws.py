@@ -66,6 +66,13 @@ class BlockError:
         return self.classes.get(name, self.classes.get(WHOLE, 0.0))
 
 
+def chip_key(spec: ReplicaSpec) -> str:
+    """What an error belongs to: a chip under its block, or the file that stands for it."""
+    if spec.steps is not None:
+        return spec.steps
+    return f"{spec.chip} ({spec.execution})" if spec.execution else str(spec.chip)
+
+
 class Factors(NamedTuple):
     """Seconds of steps over those of the model."""
 

@@ -377,7 +377,7 @@ class _Search:
     def _scenario(self, pools: Sequence[tuple[Column, int]], tuning: Tuning) -> Scenario:
         data = self.scenario.model_dump(exclude_unset=True)
         data["slo"] = self.scenario.slo
-        for name in ("faults", "switches"):
+        for name in ("faults", "switches", "switching"):
             data.pop(name, None)
         plain = data.get("routing") not in ("mixed_pool", "token_jsq")
         chosen = {} if plain else {"routing": "least_tokens", "decode_routing": "least_kv"}

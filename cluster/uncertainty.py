@@ -16,6 +16,7 @@ from chipsim.cluster.draws import (
     BlockError,
     Draws,
     Factors,
+    chip_key,
     factors,
     price_names,
     priced,
@@ -255,11 +256,6 @@ def specs(answer: Provision) -> dict[str, ReplicaSpec]:
     if scenario.slo.slowdown is not None:
         found[REFERENCE] = scenario.slo.slowdown.reference
     return found
-
-
-def chip_key(spec: ReplicaSpec) -> str:
-    """What an error belongs to: a chip, or the file that stands for it."""
-    return spec.steps or str(spec.chip)
 
 
 class _System:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from chipsim.chip import Chip
-from chipsim.cluster.draws import WHOLE, BlockError
+from chipsim.cluster.draws import WHOLE, BlockError, chip_key
 from chipsim.validation.silicon.machines import DONORS, block_name
 from chipsim.validation.suites import validate
 
@@ -50,13 +50,13 @@ def block_error(spec: ReplicaSpec, weights: str, default: float) -> BlockError:
     """
     if spec.steps is not None or spec.chip is None:
         said = "measured steps state no error: the default"
-        return BlockError(str(spec.steps), "steps", {WHOLE: default}, said)
+        return BlockError(chip_key(spec), "steps", {WHOLE: default}, said)
     chip = Chip.load(spec.chip)
     block = spec.execution or chip.execution
     if chip.name in MEASURED:
         frame = validate("silicon", chip=chip.name, execution=block).frame()
         said = f"measured operators of {chip.name} under {block}, the packaged sample"
-        return BlockError(spec.chip, block, _classes(frame, chip.name, weights), said)
+        return BlockError(chip_key(spec), block, _classes(frame, chip.name, weights), said)
     if block in {block_name(name) for name in MEASURED}:
         frame = validate("silicon", transfer=True).frame()
         each = [_classes(frame, name, weights) for name in DONORS]
@@ -65,9 +65,9 @@ def block_error(spec: ReplicaSpec, weights: str, default: float) -> BlockError:
             for name in sorted({name for of in each for name in of})
         }
         said = f"a transfer of {block} to a chip that was not measured: median of {len(each)}"
-        return BlockError(spec.chip, block, classes, said)
+        return BlockError(chip_key(spec), block, classes, said)
     said = f"{block} states no error against silicon for {chip.name}: the default"
-    return BlockError(spec.chip, block, {WHOLE: default}, said)
+    return BlockError(chip_key(spec), block, {WHOLE: default}, said)
 
 
 def _classes(frame: pd.DataFrame, chip: str, weights: str) -> dict[str, float]:

@@ -143,7 +143,8 @@ def _drawn(
     answers: list[Provision], draws: int, seed: int, block_error: float, correlation: float
 ) -> dict[str, Any]:
     from chipsim.cli.progress import counting
-    from chipsim.cluster.uncertainty import chip_key, specs, uncertain
+    from chipsim.cluster.draws import chip_key
+    from chipsim.cluster.uncertainty import specs, uncertain
     from chipsim.validation.block_errors import block_error as error_of
 
     kinds = {

@@ -14,6 +14,7 @@ from chipsim.cluster import search as searching
 from chipsim.cluster.draws import (
     BlockError,
     Draws,
+    chip_key,
     factors,
     price_names,
     priced,
@@ -24,7 +25,7 @@ from chipsim.cluster.journal import Journal
 from chipsim.cluster.provision import Provision, provision
 from chipsim.cluster.scenario import ReplicaSpec
 from chipsim.cluster.search import Search
-from chipsim.cluster.uncertainty import Uncertainty, chip_key, specs, uncertain
+from chipsim.cluster.uncertainty import Uncertainty, specs, uncertain
 from chipsim.cost.chip_cost import chip_cost
 from chipsim.cost.prices import PriceBook
 from chipsim.errors import ChipsimError
