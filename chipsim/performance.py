@@ -234,7 +234,7 @@ class PerformanceModel:
         costs = [attention_search(self._units(how), shape) for shape in shapes]
         cost = min(costs, key=lambda cost: cost.latency)
         if not math.isfinite(cost.latency):
-            raise self._no_tile()
+            raise self._no_tile("a query of attention, its keys and the sums of values")
         parts = self._parts(op, cost.core, cost.memory, cost.hidden, cost.reduction)
         chosen = {"rows": cost.rows, "split": cost.split, "active_cores": int(cost.active)}
         return self._result(op, parts, cost.traffic, chosen, how, cost.active)
@@ -314,11 +314,12 @@ class PerformanceModel:
         """The machine with the units that compute a product."""
         return self._record if how.arrays else self._plain
 
-    def _no_tile(self) -> InfeasibleError:
-        return InfeasibleError(
-            f"{self.chip.where}: core.sram of {self.chip.core.sram:g} bytes holds not even the "
-            "smallest tile with its accumulators (2 KiB and a slice of the operands)"
-        )
+    def _no_tile(
+        self,
+        what: str = "the smallest tile with its accumulators (2 KiB and a slice of the operands)",
+    ) -> InfeasibleError:
+        held = f"core.sram of {self.chip.core.sram:g} bytes holds not even"
+        return InfeasibleError(f"{self.chip.where}: {held} {what}")
 
     def _parts(
         self,

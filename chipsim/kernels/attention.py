@@ -128,7 +128,7 @@ def folded(shape: AttentionShape, stride: int) -> AttentionShape:
 
 @inline
 def block_seconds(
-    machine: Record, shape: AttentionShape, rows: int, held: int, keys: int
+    machine: Record, shape: AttentionShape, rows: int, held: float, keys: int
 ) -> float:
     """One tile against one block of keys: both products, and the softmax beside them.
 
@@ -294,7 +294,7 @@ def tile_fits(machine: Record, shape: AttentionShape, rows: int, keys: int) -> b
     """Whether SRAM holds a tile's queries, the sums of its results and two blocks of keys.
 
     A tile whose size the source names keeps its results in registers, and takes the keys of
-    a block piece by piece.
+    a block bit by bit.
     """
     queries = rows * shape.head_dim * shape.q_bytes
     if machine.tile_scores > 0.0:
@@ -304,17 +304,48 @@ def tile_fits(machine: Record, shape: AttentionShape, rows: int, keys: int) -> b
 
 
 @inline
+def piece_of(
+    machine: Record, shape: AttentionShape, rows: int, keys: int, smallest: bool
+) -> tuple[int, int]:
+    """Rows and keys of the largest piece of a tile and a block that SRAM holds; 0, 0: none.
+
+    Keys are halved first, down to `LEAST_KEYS`. Only the ``smallest`` tile is also parted
+    in rows, each part of which walks all keys again, and then in keys down to one. Pieces
+    together never take less than the whole: more SRAM is never slower.
+    """
+    halves = machine.tile_scores == 0.0  # else keys come bit by bit anyway
+    while halves and keys > LEAST_KEYS and not tile_fits(machine, shape, rows, keys):
+        keys //= 2
+    while smallest and rows > 1 and not tile_fits(machine, shape, rows, keys):
+        rows //= 2
+    while halves and smallest and keys > 1 and not tile_fits(machine, shape, rows, keys):
+        keys //= 2
+    return (rows, keys) if tile_fits(machine, shape, rows, keys) else (0, 0)
+
+
+@inline
 def cut_of(
-    machine: Record, shape: AttentionShape, group: int, rows: int, keys: int, tiles: int
+    machine: Record,
+    shape: AttentionShape,
+    group: int,
+    rows: int,
+    keys: int,
+    piece: tuple[int, int],
+    tiles: int,
 ) -> Cut:
-    """A cut into ``tiles`` of ``rows`` and blocks of ``keys``, with the times of a tile."""
+    """A cut into ``tiles`` of ``rows`` and blocks of ``keys``, with the times of a tile.
+
+    What SRAM does not hold at once is computed ``piece`` (rows, keys) by piece.
+    """
     row = row_size(shape)
+    walks = rows / piece[0]
     height = group if shape.top_k > 0 else shape.query * group
     held = float(min(rows, height))
     queries, results = held * shape.head_dim, held * shape.value_dim
     latency = machine.tile_latency + queries * shape.q_bytes / machine.core_feed
     latency += results * shape.q_bytes / machine.core_store
-    block = block_seconds(machine, shape, rows, min(rows, height), keys)
+    block = walks * (keys / piece[1])
+    block *= block_seconds(machine, shape, piece[0], held / walks, piece[1])
     resident = 1.0
     if shape.query == 1:
         place = rows * shape.head_dim * shape.q_bytes + keys * row
@@ -326,7 +357,7 @@ def cut_of(
         float(shape.batch) * (shape.q_heads // group),
         tiles,
         block,
-        machine.chunk_keys * row / machine.tile_draw,
+        walks * machine.chunk_keys * row / machine.tile_draw,
         latency,
         resident,
     )
@@ -438,10 +469,12 @@ def best_tile(
             keys = max(LEAST_KEYS, int(machine.tile_scores) // rows)
         elif i + 1 < len(ROWS) and ROWS[i + 1] >= max(height, machine.least_rows):
             continue
-        if not tile_fits(machine, shape, rows, keys):
+        smallest = i + 1 == len(ROWS) or ROWS[i + 1] < machine.least_rows
+        piece = piece_of(machine, shape, rows, keys, smallest)
+        if piece[0] == 0:
             continue
         tiles, total, longest = tile_blocks(shape, group, rows, keys)
-        cut = cut_of(machine, shape, group, rows, keys, tiles)
+        cut = cut_of(machine, shape, group, rows, keys, piece, tiles)
         best = best_split(machine, shape, cut, total, longest, best)
     return best
 

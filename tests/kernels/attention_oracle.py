@@ -39,6 +39,26 @@ def latency(m: Any, s: AttentionShape) -> float:
     )
 
 
+def _pieces(m: Any, rows: int, keys: int) -> list[tuple[int, int]]:
+    """What a tile and a block are computed in where they do not fit, the largest first."""
+    found = [(rows, keys)]
+    if not m.tile_scores:
+        found += [(rows, each) for each in (32, 16) if each < keys]
+    if rows // 2 < max(16, m.least_rows):  # no smaller tile
+        found += [(each, found[-1][1]) for each in (128, 64, 32, 16, 8, 4, 2, 1) if each < rows]
+        if not m.tile_scores:
+            found += [(1, each) for each in (8, 4, 2, 1)]
+    return found
+
+
+def _fits(m: Any, s: AttentionShape, rows: int, keys: int) -> bool:
+    row, query = (s.head_dim + s.value_dim) * s.kv_bytes, s.head_dim * s.q_bytes
+    if m.tile_scores:
+        return bool(rows * query + 16 * row <= m.sram)
+    # Sums beside the queries; one block is used, one is fetched.
+    return bool(rows * (query + s.value_dim * s.sum_bytes) + 2 * keys * row <= m.sram)
+
+
 def _visible(s: AttentionShape, query: int) -> set[int]:
     """Keys that a query sees; the queries are the last tokens of the context."""
     if not s.causal:
@@ -58,11 +78,8 @@ def _seen(s: AttentionShape, queries: set[int]) -> int:
 def _mapped(m: Any, s: AttentionShape, group: int, rows: int, split: int, keys: int) -> float:
     row = (s.head_dim + s.value_dim) * s.kv_bytes
     query, result = s.head_dim * s.q_bytes, s.value_dim * s.q_bytes
-    if m.tile_scores:
-        room = rows * query + 16 * row
-    else:  # sums beside the queries; one block is used, one is fetched
-        room = rows * (query + s.value_dim * s.sum_bytes) + 2 * keys * row
-    if room > m.sram:
+    piece = next((each for each in _pieces(m, rows, keys) if _fits(m, s, *each)), None)
+    if piece is None:
         return math.inf
     packed = [row // group for row in range(s.query * group)]
     backwards = packed[::-1]  # tiles are cut from the last row on: the first row's is ragged
@@ -74,8 +91,10 @@ def _mapped(m: Any, s: AttentionShape, group: int, rows: int, split: int, keys: 
     places = m.cores
     if s.query == 1:
         places *= max(1, min(m.resident_tiles, m.sram // (rows * query + keys * row)))
-    arithmetic = _block(m, s, rows, held, keys)
-    fetch = m.chunk_keys * row / m.tile_draw
+    # Each part of a tile's rows walks all of its keys again.
+    walks, bits = rows / piece[0], keys / piece[1]
+    arithmetic = walks * bits * _block(m, s, piece[0], held / walks, piece[1])
+    fetch = walks * m.chunk_keys * row / m.tile_draw
     start = m.tile_latency + held * query / m.core_feed + held * result / m.core_store
     pieces = heads * split
     # Of tiles that read the same keys one draws them, the others find them in L2.

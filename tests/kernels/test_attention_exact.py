@@ -27,6 +27,10 @@ CHIPS: dict[str, dict[str, float]] = {
     "measured, heads apart": TILES | {
         "packed_prompts": 0.0, "resident_tiles": 2.0, "merge_launch": 3e-7,
     },
+    "little SRAM": SERIAL | {"sram": 64 * 1024},
+    "less SRAM": SERIAL | {"sram": 12 * 1024, "columns": 4, "least_rows": 64.0},
+    "least SRAM": SERIAL | {"sram": 2048, "tile_draw": 2e9},
+    "measured, little SRAM": TILES | {"sram": 6 * 1024},
     "warm, joined, under load": TILES | {
         "warm": 1.0, "l2_capacity": 3e5, "join": 4.0, "loaded_clock": 0.8, "loaded_after": 1e-6,
     },
@@ -95,6 +99,20 @@ def test_search_equals_enumeration_on_random_machines(
 ) -> None:
     found = attention_search(machine(**fields), shape).latency
     assert found == pytest.approx(oracle.latency(plain(**fields), shape), rel=1e-12)
+
+
+def test_blocks_that_sram_does_not_hold_go_piece_by_piece() -> None:
+    """Heads of 128 take 16 x 128 x (2 + 4) bytes beside two blocks of keys of 512 bytes each.
+
+    Of 10 blocks of 64 keys, scores take 128 cycles over 4 lanes of 16 x 16, values as many,
+    softmax 81.92 ns. 64 KiB hold half a block: 2 of 4 lanes work at its scores, 2 x 128
+    cycles. 28 KiB hold a fourth; 22 KiB half the rows of that, and arrays pad both halves.
+    """
+    shape = dense(1, 8, 8, 128, 128, 16, 640, 1, 0)
+    for sram, arrays in ((2**20, 256), (65536, 384), (12288 + 16384, 640), (22528, 1280)):
+        found = attention_search(machine(**SERIAL | {"sram": sram}), shape)
+        assert (found.rows, found.split) == (16, 1)
+        assert found.core == pytest.approx(10 * (arrays + 81.92) * 1e-9, rel=1e-12)
 
 
 def test_two_waves_by_hand() -> None:
