@@ -4,7 +4,7 @@ Each pipeline stage holds its layers (one more or less than another); within one
 holds the same, and the stage with the least room decides. KV heads are split over tp and
 replicated beyond one per chip; the row of latent attention is whole on every tp chip, unless
 ``dcp`` of them split the tokens. Experts are spread over ep; each data-parallel rank has its
-own sequences.
+own sequences. A tower that one phase alone runs is in the format of that phase.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from chipsim.ops.cache import layer_cache
 from chipsim.ops.checks import positive, whole
 from chipsim.ops.formats import get_format
 from chipsim.ops.parallelism import cache_copies, check, stages
-from chipsim.ops.parameters import module_parameters
+from chipsim.ops.parameters import layer_modules, module_parameters
+from chipsim.ops.precision import Precision
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from chipsim.ops.layers import Layer
     from chipsim.ops.model import ModelSpec
     from chipsim.ops.parallelism import Parallelism
+    from chipsim.ops.parts import PhaseName
     from chipsim.ops.phase import Phase
-    from chipsim.ops.precision import Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,18 +235,40 @@ def _stage(
     first: bool,
     last: bool,
 ) -> StageMemory:
-    parameters = module_parameters(
-        model, plan.shares, layers.elements(), embedding=first, head=last
-    )
     stored: Counter[str] = Counter()
-    for module, count in parameters.items():
-        stored[precision.weights_of(module)] += count
+    for layer, number in layers.items():
+        kept = kept_precision(model, layer.phases, precision)
+        for module, count in layer_modules(model, layer, plan.shares).items():
+            stored[kept.weights_of(module)] += number * count
+    ahead = module_parameters(model, plan.shares, (), embedding=first, head=False)
+    ends = module_parameters(model, plan.shares, (), embedding=first, head=last)
+    kept = kept_precision(model, model.sequence[-1].phases, precision)
+    for form, parts in ((precision, ahead), (kept, ends - ahead)):
+        for module, count in parts.items():
+            stored[form.weights_of(module)] += count
     if first and model.encoder is not None:  # it runs before prefill, by the first layers
         parts = module_parameters(model.encoder_model, plan.shares, embedding=False, head=False)
-        stored[precision.weights] += sum(parts.values())
+        stored[kept_precision(model, ("prefill",), precision).weights] += sum(parts.values())
     weights = sum(count * get_format(name).bytes for name, count in stored.items())
     rows, state = _cache(layers.items(), plan, precision)
     return StageMemory(weights, tuple(sorted(rows.items())), state)
+
+
+def kept_precision(
+    model: ModelSpec, phases: tuple[PhaseName, ...], precision: Precision
+) -> Precision:
+    """Formats of the weights that only some ``phases`` run.
+
+    Of one phase alone they are in the checkpoint of that phase, whichever of the model's
+    own two is asked for; formats that the user names hold for all.
+    """
+    own: dict[PhaseName, Precision] = {
+        "prefill": model.precision.prefill or Precision(),
+        "decode": model.precision.decode or Precision(),
+    }
+    if len(set(phases)) > 1 or precision not in own.values():
+        return precision
+    return own[phases[0]]
 
 
 def _cache(

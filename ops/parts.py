@@ -6,12 +6,13 @@ What a part leaves out is the model's own (`ModelSpec.heads`, `gated`, ...);
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, StrictBool, Tag
+from pydantic import Discriminator, Field, StrictBool, Tag, model_validator
 
 from chipsim.ops.precision import Precision
-from chipsim.spec import Spec
+from chipsim.spec import FieldError, Spec
 
 Count = Annotated[int, Field(ge=1, le=10**9, strict=True)]
 Layers = Annotated[int, Field(ge=1, le=10**4, strict=True)]
@@ -237,6 +238,14 @@ class LayerKind(Spec):
     """Null: the model's own; ``none``: the layer has no MLP."""
     phases: Annotated[tuple[PhaseName, ...], Field(min_length=1)] = ("prefill", "decode")
     """Phases that run it: a decoder tower on a shared cache runs in decode alone."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_models_width(cls, data: object) -> object:
+        if isinstance(data, Mapping) and "hidden" in data:
+            allowed = "left out: towers of another width than the model's are not modelled"
+            raise FieldError(f"layer_kinds.{data.get('name')}.hidden", data["hidden"], allowed)
+        return data
 
 
 class Run(Spec):

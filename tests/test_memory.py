@@ -161,6 +161,34 @@ def test_ranks_have_their_own_sequences() -> None:
     assert eight.missing_bytes([(eight.largest_batch(4096) + 1, 4096)]) > 0
 
 
+def test_a_tower_is_in_the_format_of_the_phase_that_runs_it() -> None:
+    """3 layers prefill alone, 5 decode alone and 1 both; the head stands on the second tower."""
+    kinds = [("pre", ["prefill"]), ("both", ["prefill", "decode"]), ("dec", ["decode"])]
+    towers = llama(
+        9, 1024, 16, kv_heads=4, intermediate=4096,
+        layer_kinds=[{"name": name, "phases": phases} for name, phases in kinds],
+        layer_order=[
+            {"kinds": ["pre"], "times": 3}, {"kinds": ["both"]}, {"kinds": ["dec"], "times": 5},
+        ],
+        precision={"prefill": {"weights": "fp8"}, "decode": {"weights": "fp32", "kv": "fp8"}},
+    )  # fmt: skip
+    layer = 1024 * 64 * (16 + 4 + 4 + 16) + 3 * 1024 * 4096 + 2 * 1024
+    table, norm = towers.vocabulary * 1024, 1024
+    own = towers.precision
+    for precision, here in ((own.prefill, 1), (own.decode, 4)):
+        assert precision is not None
+        found = memory_plan(chip(80), towers, Parallelism(), precision)
+        shared = here * (layer + table)
+        assert found.weights_bytes_per_chip == 3 * layer + 5 * 4 * layer + shared + 4 * (table + norm)
+    # One stage has the embedding and 5 layers, the other 4 layers and the head.
+    split = memory_plan(chip(80), towers, Parallelism(pp=2), own.prefill or FP16)
+    sizes = sorted(stage.weights_bytes for stage in split.stages)
+    assert sum(sizes) == 3 * layer + 20 * layer + layer + table + 4 * (table + norm)
+    # Formats that the user names hold for all.
+    asked = memory_plan(chip(80), towers, Parallelism(), FP16)
+    assert asked.weights_bytes_per_chip == 2 * towers.parameters
+
+
 def test_windows_bound_what_a_sequence_keeps() -> None:
     """gpt-oss-120b: 36 layers of 8 KV heads of 64, every other one with a window of 128."""
     plan = memory_plan(chip(1000), GPT_OSS, Parallelism(), FP16)
