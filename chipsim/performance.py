@@ -316,7 +316,7 @@ class PerformanceModel:
 
     def _no_tile(
         self,
-        what: str = "the smallest tile with its accumulators (2 KiB and a slice of the operands)",
+        what: str = "the smallest tile with its accumulators (2 KiB and some of the operands)",
     ) -> InfeasibleError:
         held = f"core.sram of {self.chip.core.sram:g} bytes holds not even"
         return InfeasibleError(f"{self.chip.where}: {held} {what}")

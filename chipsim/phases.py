@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import OperatorRow, PhaseEstimate
 from chipsim.memory import check_phase
-from chipsim.ops.graph import PLAIN, Phase, SparseForm, phase_graph, sequence_graph
+from chipsim.ops.graph import LATENT, PLAIN, Phase, phase_graph, sequence_graph
 from chipsim.ops.layers import Latent
 from chipsim.ops.loads import UNIFORM, ExpertLoad
 from chipsim.ops.model import ModelSpec
@@ -20,6 +20,7 @@ from chipsim.pipeline import Pipeline, pipeline
 if TYPE_CHECKING:
     from chipsim.chip import Chip
     from chipsim.execution import Execution
+    from chipsim.ops.graph_builder import LatentForm
 
 
 class GraphOptions(TypedDict):
@@ -28,7 +29,7 @@ class GraphOptions(TypedDict):
     plan: Parallelism
     attention: Literal["fused", "unfused"]
     qkv: Literal["fused", "separate"]
-    sparse: SparseForm
+    latent: LatentForm
     vector_format: str | None
     precision: Precision
     load: ExpertLoad
@@ -107,11 +108,12 @@ class PhaseModel:
         Attention above all: `chipsim.ops.graph.SEQUENCE_GROUPS`. Memory is not checked.
         """
         self._check(phase)
-        forms = [
-            self.performance.rows(sequence_graph(self.model, phase, **self._graph(phase, form)))
-            for form in self._forms(phase)
-        ]
-        return min(forms, key=lambda rows: sum(row.latency_s for row in rows))
+        forms = [self._sequence_rows(phase, form) for form in self._forms(phase)]
+        return min(forms, key=_summed)
+
+    def _sequence_rows(self, phase: Phase, latent: LatentForm) -> tuple[OperatorRow, ...]:
+        graph = sequence_graph(self.model, phase, **self._graph(phase, latent))
+        return self.performance.rows(graph)
 
     def _check(self, phase: Phase) -> None:
         check_machine(self.performance.chip, self.plan)
@@ -124,8 +126,7 @@ class PhaseModel:
         self._check(phase)
         if self.check_memory and phase.kind != "encode":
             check_phase(chip, self.model, self.plan, self.precision_of(phase), phase)
-        forms = [self._step(phase, form) for form in self._forms(phase)]
-        rows, step = min(forms, key=lambda form: form[1].latency_s)
+        rows, step = self._step(phase, self._form(phase))
         return PhaseEstimate(
             chip.name,
             self.performance.execution.name,
@@ -141,34 +142,44 @@ class PhaseModel:
             self.plan.stage_layers(self.model.layers),
         )
 
-    def _forms(self, phase: Phase) -> tuple[SparseForm, ...]:
-        """Forms of latent attention to try: where sparse attention prefills, both."""
-        mixers = (group.layer.mixer for group in self.model.groups)
-        sparse = any(isinstance(mixer, Latent) and mixer.indexer for mixer in mixers)
-        both = sparse and phase.kind in ("prefill", "mixed")
-        return ("expanded", "absorbed") if both else ("absorbed",)
+    def _forms(self, phase: Phase) -> tuple[LatentForm, ...]:
+        """Forms of latent attention to try: where it prefills, both."""
+        latent = any(isinstance(group.layer.mixer, Latent) for group in self.model.groups)
+        both = latent and phase.kind in ("prefill", "mixed")
+        return LATENT if both else ("absorbed",)
+
+    def _form(self, phase: Phase) -> LatentForm:
+        """The fastest of `_forms`: they differ in what goes with the sequences alone."""
+        forms = self._forms(phase)
+        if len(forms) == 1:
+            return forms[0]
+        return min(forms, key=lambda form: _summed(self._sequence_rows(phase, form)))
 
     def _step(
-        self, phase: Phase, sparse: SparseForm
+        self, phase: Phase, latent: LatentForm
     ) -> tuple[tuple[OperatorRow, ...], Pipeline]:
         """The operators of a step in one form, and how they fill the pipeline."""
-        options = self._graph(phase, sparse)
+        options = self._graph(phase, latent)
         graph = phase_graph(self.model, phase, **options, layers_only=self.layers_only)
         rows = self.performance.rows(graph)
         return rows, pipeline(self.model, self.plan, phase, rows)
 
-    def _graph(self, phase: Phase, sparse: SparseForm) -> GraphOptions:
+    def _graph(self, phase: Phase, latent: LatentForm) -> GraphOptions:
         """What a graph of the phase is built with."""
         kernels = self.performance.execution.kernels
         return {
             "plan": self.plan,
             "attention": kernels.attention,
             "qkv": kernels.qkv,
-            "sparse": sparse,
+            "latent": latent,
             "vector_format": kernels.vector_format,
             "precision": self.precision_of(phase),
             "load": self.load,
         }
+
+
+def _summed(rows: tuple[OperatorRow, ...]) -> float:
+    return sum(row.latency_s for row in rows)
 
 
 def check_machine(chip: Chip, plan: Parallelism) -> None:

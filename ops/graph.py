@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.ops.collectives import SendRecv
 from chipsim.ops.graph_attention import add_mixer
-from chipsim.ops.graph_builder import Builder, Part
+from chipsim.ops.graph_builder import Builder, LatentForm, Part
 from chipsim.ops.graph_mlp import add_mlp, add_reduced
 from chipsim.ops.graph_per_layer import add_per_layer, add_per_layer_inputs
 from chipsim.ops.graph_streams import add_gathering, add_mixing
@@ -38,9 +38,7 @@ ONE_CHIP, PLAIN = Parallelism(), Precision()
 found at once."""
 ATTENTION = ("fused", "unfused")
 QKV = ("fused", "separate")
-SparseForm = Literal["absorbed", "expanded"]
-"""Form of sparse latent attention in prefill."""
-SPARSE: tuple[SparseForm, ...] = ("absorbed", "expanded")
+LATENT: tuple[LatentForm, ...] = ("expanded", "absorbed")
 
 
 def layer_graph(
@@ -50,7 +48,7 @@ def layer_graph(
     *,
     attention: Literal["fused", "unfused"] = "fused",
     qkv: Literal["fused", "separate"] = "fused",
-    sparse: SparseForm = "absorbed",
+    latent: LatentForm | None = None,
     vector_format: str | None = None,
     precision: Precision | None = None,
     load: ExpertLoad = UNIFORM,
@@ -77,7 +75,7 @@ def layer_graph(
         vector_format=vector_format,
         attention=attention,
         qkv=qkv,
-        sparse=sparse,
+        latent=latent,
     )
     kinds = {group.layer.name: group.layer for group in model.groups}
     name = layer or model.sequence[0].name
@@ -96,7 +94,7 @@ def phase_graph(
     *,
     attention: Literal["fused", "unfused"] = "fused",
     qkv: Literal["fused", "separate"] = "fused",
-    sparse: SparseForm = "absorbed",
+    latent: LatentForm | None = None,
     vector_format: str | None = None,
     precision: Precision | None = None,
     load: ExpertLoad = UNIFORM,
@@ -116,10 +114,11 @@ def phase_graph(
         is always fused.
     qkv : str
         One projection for query, key and value, or three.
-    sparse : str
-        Form of sparse latent attention in prefill (decode is absorbed): ``"absorbed"``
-        reads the rows that the indexer picked; ``"expanded"`` makes keys and values of
-        every head of the whole context and masks those that were not picked.
+    latent : str, optional
+        Form of latent attention in prefill (decode is absorbed): ``"expanded"`` makes keys
+        and values of every head of the whole context, and masks those that an indexer did
+        not pick; ``"absorbed"`` reads the rows, or those that were picked. Expanded unless
+        given, with an indexer absorbed.
     vector_format : str, optional
         Format of the tensors of norms, softmax, activation and rotary; the activations'
         own unless given. Residual adds and the embedding stay in the activations' format.
@@ -159,7 +158,7 @@ def phase_graph(
         vector_format=vector_format,
         attention=attention,
         qkv=qkv,
-        sparse=sparse,
+        latent=latent,
     )
     last = None if layers_only else _add_embedding(builder)
     several = len(model.groups) > 1
@@ -182,7 +181,7 @@ def sequence_graph(
     *,
     attention: Literal["fused", "unfused"] = "fused",
     qkv: Literal["fused", "separate"] = "fused",
-    sparse: SparseForm = "absorbed",
+    latent: LatentForm | None = None,
     vector_format: str | None = None,
     precision: Precision | None = None,
     load: ExpertLoad = UNIFORM,
@@ -201,7 +200,7 @@ def sequence_graph(
         vector_format=vector_format,
         attention=attention,
         qkv=qkv,
-        sparse=sparse,
+        latent=latent,
     )
     several = len(model.groups) > 1
     for group in model.groups:
@@ -224,7 +223,7 @@ def _builder(
     vector_format: str | None,
     attention: str,
     qkv: str,
-    sparse: str,
+    latent: LatentForm | None,
 ) -> Builder:
     import networkx as nx
 
@@ -233,7 +232,7 @@ def _builder(
     for switch, value, known in (
         ("attention", attention, ATTENTION),
         ("qkv", qkv, QKV),
-        ("sparse", sparse, SPARSE),
+        ("latent", latent or "expanded", LATENT),
     ):
         if value not in known:
             raise ConfigError("kernels", switch, value, ", ".join(known))
@@ -246,7 +245,7 @@ def _builder(
         vector=vector_format or precision.activations,
         fused_attention=attention == "fused",
         fused_qkv=qkv == "fused",
-        expands_sparse=sparse == "expanded",
+        latent=latent,
         causal=phase.kind != "encode",
         step=tuple(_part(segment, plan) for segment in phase.segments),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from chipsim.ops.formats import get_format
 from chipsim.ops.operators import Elementwise, Gemm, Norm, Operator
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from chipsim.ops.precision import Precision
 
 Nodes = Sequence[str | None]
+LatentForm: TypeAlias = Literal["expanded", "absorbed"]
+"""Form of latent attention in prefill."""
 GROUPS: dict[Axis, str] = {
     "tp": "all_reduce",
     "cp": "context_parallel",
@@ -84,7 +86,7 @@ class Builder:
     vector: str
     fused_attention: bool
     fused_qkv: bool
-    expands_sparse: bool = False
+    latent: LatentForm | None = None
     causal: bool = True
     step: tuple[Part, ...] = ()
     parts: tuple[Part, ...] = ()

@@ -1,8 +1,9 @@
-"""Latent attention as operators: expanded in prefill, absorbed in decode, or sparse.
+"""Latent attention as operators: expanded or absorbed in prefill, absorbed in decode.
 
 Expanded, the cached latents of the whole context become keys and values of every head
 again, each time a chunk needs them. Absorbed, queries move into the latent space and all
-heads share one row per token. Sparse attention prefills in either form, its indexer scoring
+heads share one row per token. Prefill is in either form: expanded has fewer FLOPs a pair,
+absorbed does not make a long prefix's rows again. The indexer of sparse attention scores
 every token first at every length: expanded it computes every pair and masks, absorbed it
 reads what was picked. In one form scores add up over chunks, and a step never gets cheaper
 where its context outgrows what a query may read; so neither does the faster of the two.
@@ -32,13 +33,13 @@ def add_latent(b: Builder, mixer: Latent, source: str | None) -> str:
     """Projections, latent attention of every part of the step, output projection."""
     heads = mixer.heads // b.plan.tp
     query, latent = _add_projections(b, mixer, heads, source)
+    form = b.latent or ("expanded" if mixer.indexer is None else "absorbed")
     mixed = []
     for index, part in enumerate(b.parts):
         suffix, picks = "_decode" if index else "", []
         if mixer.indexer is not None:
             picks = [_add_indexer(b, mixer.indexer, part, suffix, query, latent)]
-        absorbed = mixer.indexer is not None and not b.expands_sparse
-        if absorbed or part.segment.kind == "decode":
+        if form == "absorbed" or part.segment.kind == "decode":
             made = _add_absorbed(b, mixer, part, suffix, query, latent, *picks)
         else:
             made = _add_expanded(b, mixer, part, suffix, query, latent, *picks)

@@ -162,7 +162,7 @@ def test_ranks_have_their_own_sequences() -> None:
 
 
 def test_a_tower_is_in_the_format_of_the_phase_that_runs_it() -> None:
-    """3 layers prefill alone, 5 decode alone and 1 both; the head stands on the second tower."""
+    """3 layers prefill alone, 5 decode alone, 1 both; the head stands on the second tower."""
     kinds = [("pre", ["prefill"]), ("both", ["prefill", "decode"]), ("dec", ["decode"])]
     towers = llama(
         9, 1024, 16, kv_heads=4, intermediate=4096,
@@ -179,7 +179,9 @@ def test_a_tower_is_in_the_format_of_the_phase_that_runs_it() -> None:
         assert precision is not None
         found = memory_plan(chip(80), towers, Parallelism(), precision)
         shared = here * (layer + table)
-        assert found.weights_bytes_per_chip == 3 * layer + 5 * 4 * layer + shared + 4 * (table + norm)
+        assert found.weights_bytes_per_chip == 3 * layer + 5 * 4 * layer + shared + 4 * (
+            table + norm
+        )
     # One stage has the embedding and 5 layers, the other 4 layers and the head.
     split = memory_plan(chip(80), towers, Parallelism(pp=2), own.prefill or FP16)
     sizes = sorted(stage.weights_bytes for stage in split.stages)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chipsim.chip import Chip
 from chipsim.errors import InfeasibleError
 from chipsim.importers.chip_yaml import to_yaml
-from chipsim.ops.graph import SPARSE, Phase, phase_graph
+from chipsim.ops.graph import LATENT, Phase, phase_graph
 from chipsim.phases import PhaseModel, estimate
 
 if TYPE_CHECKING:
@@ -46,23 +46,35 @@ def test_a_phase_is_the_sum_of_its_operators() -> None:
     assert step.bound == "memory"
 
 
-def test_sparse_attention_prefills_in_the_faster_form() -> None:
-    """Expanded while few pairs are masked, absorbed beyond; both summed up here by hand."""
-    model = PhaseModel("h200-sxm", "deepseek-v3.2", "tp=8,ep=8", precision="fp8")
+SHORT, LONG = Phase.prefill(1, 2048), Phase.prefill(1, 65536)
+BEHIND = Phase.prefill(1, 32, 30_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "execution", "phases"),
+    [("deepseek-v3.2", None, (SHORT, LONG)), ("deepseek-v3", "ideal", (SHORT, BEHIND)),
+     ("deepseek-v3", "ideal", (LONG, Phase.mixed(32, 30_000, 8, 4096)))],
+)  # fmt: skip
+def test_latent_attention_prefills_in_the_faster_form(
+    name: str, execution: str | None, phases: tuple[Phase, ...]
+) -> None:
+    """Expanded in a prompt, absorbed where most pairs would be masked or a long prefix's rows
+    made again for few queries; both summed up here by hand."""
+    model = PhaseModel("h200-sxm", name, "tp=8,ep=8", execution=execution, precision="fp8")
+    vector = model.performance.execution.kernels.vector_format
     forms: dict[bool, str] = {}
-    for prompt in (100, 2048, 8192, 65536):
-        phase = Phase.prefill(1, prompt)
+    for phase in phases:
         summed = {
             form: sum(
                 row.latency_s
                 for row in model.performance.rows(
                     phase_graph(
-                        model.model, phase, model.plan, sparse=form,
-                        precision=model.precision_of(phase), vector_format="fp16",
+                        model.model, phase, model.plan, latent=form,
+                        precision=model.precision_of(phase), vector_format=vector,
                     )
                 )
             )
-            for form in SPARSE
+            for form in LATENT
         }  # fmt: skip
         found = model.estimate(phase)
         best = min(summed, key=lambda form: summed[form])
@@ -70,6 +82,18 @@ def test_sparse_attention_prefills_in_the_faster_form() -> None:
         assert expanded == (best == "expanded")
         forms[expanded] = best
     assert forms == {True: "expanded", False: "absorbed"}
+
+
+def test_more_of_dense_latent_attention_is_never_faster() -> None:
+    """Over the prompts and prefixes between which the faster form changes."""
+    model = PhaseModel(
+        "h200-sxm", "deepseek-v3", "tp=8,ep=8", execution="ideal", precision="fp8",
+        check_memory=False,
+    )  # fmt: skip
+    seconds = [model.estimate(Phase.prefill(1, 48, n)).latency_s for n in range(0, 4000, 130)]
+    assert seconds == sorted(seconds)
+    seconds = [model.estimate(Phase.prefill(1, n, 20_000)).latency_s for n in range(1, 600, 23)]
+    assert seconds == sorted(seconds)
 
 
 def test_a_longer_prompt_of_sparse_attention_is_never_faster() -> None:

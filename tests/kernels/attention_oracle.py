@@ -168,7 +168,7 @@ def _slowed(m: Any, core: float) -> float:
     return float(core * (m.loaded_after + core) / (m.loaded_after + m.loaded_clock * core))
 
 
-def _block(m: Any, s: AttentionShape, rows: int, held: int, keys: int) -> float:
+def _block(m: Any, s: AttentionShape, rows: int, held: float, keys: int) -> float:
     scores = rows * keys
     vector = scores * (SOFTMAX + m.exp_flops) / (m.vector_flops / m.cores)
     if m.rows == 0:

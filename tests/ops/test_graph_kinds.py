@@ -170,20 +170,20 @@ def test_sparse_attention_reads_few_rows_and_its_indexer_all_keys() -> None:
 def test_sparse_attention_expands_its_rows_in_prefill_where_asked() -> None:
     """320 products per head and pair, not 2 x 512 + 64 where all are read: 3.4 times."""
     short = Phase.prefill(1, 500, 1000)
-    expanded = operators(layer_graph(V32, short, sparse="expanded"))
+    expanded = operators(layer_graph(V32, short, latent="expanded"))
     absorbed = operators(layer_graph(V32, short))
     assert expanded["latent_up"].m == 1500
     assert expanded["attention"].pairs == absorbed["attention"].pairs
     assert absorbed["attention"].flops == 3.4 * expanded["attention"].flops
     assert expanded["index_scores"] == absorbed["index_scores"]
-    long = operators(layer_graph(V32, Phase.prefill(1, 500, 9500), sparse="expanded"))
+    long = operators(layer_graph(V32, Phase.prefill(1, 500, 9500), latent="expanded"))
     assert long["attention"].pairs == 500 * 9500 + 500 * 501 // 2
-    step = layer_graph(V32, Phase.mixed(64, 0, 4, 4096), sparse="expanded")
+    step = layer_graph(V32, Phase.mixed(64, 0, 4, 4096), latent="expanded")
     assert step.has_edge("index_top_k", "attention")
     assert isinstance(operators(step)["attention"], Attention)
     assert isinstance(operators(step)["attention_decode"], LatentAttention)
-    with pytest.raises(ConfigError, match=r"sparse: 'dense' .* absorbed, expanded"):
-        layer_graph(V32, short, sparse="dense")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"latent: 'dense' .* expanded, absorbed"):
+        layer_graph(V32, short, latent="dense")  # type: ignore[arg-type]
 
 
 def test_absorbed_sparse_attention_is_the_same_at_every_length() -> None:

@@ -85,7 +85,7 @@ def test_chunks_of_the_expanded_form_add_up_as_well(
     """Scores, picked or masked, and the indexer's; keys and values are made again instead."""
     spec = ModelSpec.load("deepseek-v3.2")
     steps = [Phase.prefill(1, prompt, prefix), *Phase.chunks(1, prompt, chunk, prefix)]
-    whole, *parts = [operators(layer_graph(spec, step, sparse="expanded")) for step in steps]
+    whole, *parts = [operators(layer_graph(spec, step, latent="expanded")) for step in steps]
     for key in ("attention", "index_query", "index_scores", "index_top_k"):
         assert sum(part[key].flops for part in parts) == whole[key].flops
     assert sum(part["latent_up"].flops for part in parts) > whole["latent_up"].flops
@@ -210,7 +210,7 @@ def test_work_never_falls_with_batch_or_context(
 def test_work_of_the_expanded_form_never_falls(batch: int, prompt: int, prefix: int) -> None:
     spec = SMALL["sparse"]
     less, *more = (
-        phase_graph(spec, Phase.prefill(*sizes), sparse="expanded")
+        phase_graph(spec, Phase.prefill(*sizes), latent="expanded")
         for sizes in (
             (batch, prompt, prefix), (batch, prompt, prefix + 1), (batch, prompt + 1, prefix),
             (batch + 1, prompt, prefix),
