@@ -191,6 +191,13 @@ def test_a_tower_is_in_the_format_of_the_phase_that_runs_it() -> None:
     assert asked.weights_bytes_per_chip == 2 * towers.parameters
 
 
+def test_a_tower_of_another_width_is_refused_by_name() -> None:
+    kinds = [{"name": "pre", "phases": ["prefill"]}, {"name": "dec", "hidden": 512}]
+    order = [{"kinds": ["pre", "dec"]}]
+    with pytest.raises(ConfigError, match=r"layer_kinds\.dec\.hidden: 512 .* another width"):
+        llama(2, 1024, 16, intermediate=64, layer_kinds=kinds, layer_order=order)
+
+
 def test_windows_bound_what_a_sequence_keeps() -> None:
     """gpt-oss-120b: 36 layers of 8 KV heads of 64, every other one with a window of 128."""
     plan = memory_plan(chip(1000), GPT_OSS, Parallelism(), FP16)

@@ -116,6 +116,8 @@ def test_refusals_are_one_line() -> None:
         PerformanceModel("spad-early-decode").estimate(AllReduce("reduce", 1e6, 16))
     with pytest.raises(InfeasibleError, match=r"core\.sram"):
         PerformanceModel(h100.scaled(sram=1e-3)).estimate(Gemm("x", 64, 64, 64))
+    with pytest.raises(InfeasibleError, match="a query of attention, its keys"):
+        PerformanceModel(h100.scaled(sram=1e-3)).estimate(Attention("x", 1, 8, 8, 64, 64, 9, 9))
     with pytest.raises(UnknownNameError, match="did you mean"):
         PerformanceModel("h100-sxn")
     with pytest.raises(UnknownNameError, match="llmcompass-tables"):
