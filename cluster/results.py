@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
+TIERS = ("dram", "ssd", "store")
+"""Below the memory of a rank."""
+
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
@@ -103,8 +106,9 @@ class Simulation:
         -------
         pandas.DataFrame
             ``arrival_s, prompt_tokens, output_tokens, status, reason, prefill_instance,
-            decode_instance``, the columns of `times`, ``cached_tokens, preemptions,
-            retries`` and, with a reference, ``ttft_slowdown, tbt_slowdown, e2e_slowdown``.
+            decode_instance``, the columns of `times`, ``cached_tokens, loaded_tokens,
+            preemptions, retries`` and, with a reference, ``ttft_slowdown, tbt_slowdown,
+            e2e_slowdown``.
         """
         import pandas as pd
 
@@ -121,6 +125,7 @@ class Simulation:
                 "decode_instance": names[rows["decode_instance"]],
                 **self.times,
                 "cached_tokens": rows["cached"],
+                "loaded_tokens": rows["loaded"],
                 "preemptions": rows["preemptions"],
                 "retries": rows["retries"],
                 **self.slowdowns,
@@ -174,6 +179,40 @@ class Simulation:
     def spending(self) -> Spending:
         """Dollars, watts and joules of the cluster."""
         return spending(self)
+
+    @functools.cached_property
+    def prefix(self) -> dict[str, Any]:
+        """What the prefix caches saved, in tokens of prompts; empty without one.
+
+        ``found_tokens, loaded_tokens, computed_tokens`` of all prefills (those after a
+        preemption or a failure too), ``hit_rate`` (the first two of the sum), what was loaded
+        by tier (``loaded``), tokens that ranks and tiers forgot (``forgotten``), and output
+        written for next turns (``returned_tokens``).
+        """
+        if not self.cluster.caching:
+            return {}
+        rows, caches = self.outcome.instances, self.outcome.caches
+        found, loaded, computed, returned = (
+            int(rows[name].sum())
+            for name in ("found_tokens", "loaded_tokens", "prompt_tokens", "returned_tokens")
+        )
+        ranks = len(caches) // 3
+        levels = np.split(caches, [ranks, 2 * ranks, 3 * ranks])
+        return {
+            "found_tokens": found,
+            "loaded_tokens": loaded,
+            "computed_tokens": computed,
+            "hit_rate": (found + loaded) / max(1, found + loaded + computed),
+            "loaded": {
+                name: int(level["loaded"].sum())
+                for name, level in zip(TIERS, levels[1:], strict=True)
+            },
+            "forgotten": {
+                name: int(level["dropped"].sum())
+                for name, level in zip(("rank", *TIERS), levels, strict=True)
+            },
+            "returned_tokens": returned,
+        }
 
     def pool_records(self) -> list[dict[str, Any]]:
         """A dict per pool: instances, chips, busy shares, KV occupancy."""
@@ -244,6 +283,7 @@ class Simulation:
             "holds": self.holds,
             "goodput_rps": self.goodput_rps,
             "cached_tokens": int(self.outcome.requests["cached"].sum()),
+            "prefix": self.prefix,
             "preemptions": int(self.outcome.requests["preemptions"].sum()),
             "retries": int(self.outcome.requests["retries"].sum()),
             **self.spending.record(),

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from chipsim.arch_configs import load
 from chipsim.errors import ConfigError
 from chipsim.spec import FieldError, Spec
-from chipsim.units import Bandwidth, Seconds, Watts
+from chipsim.units import Bandwidth, Capacity, Seconds, Watts
 
 Count = Annotated[int, Field(ge=1, le=10**6, strict=True)]
 Tokens = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
@@ -69,6 +69,40 @@ class ReplicaSpec(Spec):
         return self
 
 
+class TierSpec(Spec):
+    """Memory below that of an instance, for blocks of prompts that it holds no longer."""
+
+    capacity: Annotated[Capacity, Field(gt=0, le=1e21)]
+    """Of one instance."""
+    bandwidth: Rate | None = None
+    """To read, of one instance; ``dram``: ``host_bandwidth`` of its chips unless given."""
+    latency: Time = 0.0
+    """Of each load."""
+
+
+class TiersSpec(Spec):
+    """What lies below the chips' memory: blocks fall from one to the next."""
+
+    dram: TierSpec | None = None
+    ssd: TierSpec | None = None
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        if self.ssd is not None and self.ssd.bandwidth is None:
+            raise FieldError("ssd.bandwidth", None, "bytes/s")
+        return self
+
+
+class StoreSpec(Spec):
+    """One store below the tiers of all instances of all pools."""
+
+    capacity: Annotated[Capacity, Field(gt=0, le=1e21)]
+    """In all."""
+    bandwidth: Rate
+    """Of one instance."""
+    latency: Time = 0.0
+
+
 class PoolSpec(ReplicaSpec):
     """Instances that are alike."""
 
@@ -95,8 +129,10 @@ class PoolSpec(ReplicaSpec):
     """Part of the memory for weights and KV."""
     host_bandwidth: Rate = 64e9
     """To the host, of one chip: for swapping and for the ``dram`` tier."""
-    prefix_cache: Literal["none", "rank", "pool"] = "none"
-    """Keep prompts' blocks for later prompts: each rank its own, or one for the pool."""
+    prefix_cache: Literal["none", "rank"] = "none"
+    """Each rank keeps blocks of prompts for later prompts where no request needs the room."""
+    tiers: TiersSpec = TiersSpec()
+    """Where blocks fall that a rank has no room for."""
     max_preemptions: Annotated[int, Field(ge=0, le=10**6, strict=True)] = 4
     """Splitwise's batching only: how often a task may be passed over."""
 
@@ -125,6 +161,9 @@ class HandoffSpec(Spec):
     """Seconds until a transfer that found no room asks again (0: it waits in a queue)."""
     keep_mixed: bool = True
     """A mixed instance goes on with what it prefilled."""
+    next_turn: Literal["recompute", "write_back", "shared"] = "recompute"
+    """Output decoded elsewhere, in a conversation's next prompt: computed again, sent back to
+    the rank that prefilled, or read from the ``store``."""
 
     @model_validator(mode="after")
     def _lets_time_pass(self) -> Self:
@@ -247,6 +286,7 @@ class Scenario(Spec):
     prompt_limit: Annotated[int, Field(ge=0, strict=True)] = 8192
     """Pending tokens at which ``mixed_pool`` sends a prompt elsewhere."""
     handoff: HandoffSpec = HandoffSpec()
+    store: StoreSpec | None = None
     first_token_from: Side = "prefill"  # noqa: S105 - no password
     faults: tuple[FaultSpec, ...] = ()
     switches: tuple[SwitchSpec, ...] = ()
@@ -261,15 +301,19 @@ class Scenario(Spec):
     """Of random routing and faults."""
 
     @model_validator(mode="after")
-    def _has_no_prefix_cache(self) -> Self:
-        if self.routing == "prefix":
-            raise FieldError(
-                "routing", "prefix", "another: prefix caches are not simulated yet"
-            )
+    def _has_what_caches_need(self) -> Self:
+        if self.handoff.next_turn == "shared" and self.store is None:
+            raise FieldError("store", None, "a store, for handoff.next_turn: shared")
         for name, pool in self.pools.items():
-            if pool.prefix_cache != "none":
+            tiers = pool.tiers.dram or pool.tiers.ssd
+            if tiers is not None and pool.prefix_cache == "none":
+                raise FieldError(f"pools.{name}.prefix_cache", "none", "rank, with tiers")
+            if pool.prefix_cache != "none" and pool.batching == "splitwise":
                 where = f"pools.{name}.prefix_cache"
-                raise FieldError(where, pool.prefix_cache, "none: not simulated yet")
+                raise FieldError(where, pool.prefix_cache, "none, with splitwise")
+        kept = [pool.prefix_cache for pool in self.pools.values() if pool.instances]
+        if self.store is not None and "rank" not in kept:
+            raise FieldError("store", "a store", "none where no pool has prefix_cache: rank")
         return self
 
     @model_validator(mode="after")

@@ -19,9 +19,11 @@ from chipsim.cluster.engine import instances as instance_rows
 from chipsim.cluster.engine import links as link_rows
 from chipsim.cluster.engine import pools as pool_rows
 from chipsim.cluster.engine import run as run_engine
+from chipsim.cluster.engine import tiers as tier_rows
 from chipsim.cluster.engine import timers as timer_rows
 from chipsim.cluster.latency_build import Sizes, Steps
 from chipsim.cluster.latency_table import stack_joules, stack_tables
+from chipsim.cluster.prefixes import Chains, chains
 from chipsim.cluster.replicas import Need, Replica, replicas, wire_bytes
 from chipsim.cluster.results import Simulation
 from chipsim.cluster.scenario import PoolSpec, ReplicaSpec, Scenario
@@ -30,7 +32,9 @@ from chipsim.cluster.timers import timer_list
 from chipsim.cluster.workload_spec import load_workload
 from chipsim.cost.power import power
 from chipsim.errors import ConfigError
+from chipsim.ops.cache import sequence_bytes
 from chipsim.ops.model import ModelSpec
+from chipsim.ops.precision import Precision
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine import Steps as EngineSteps
@@ -42,7 +46,9 @@ Records = npt.NDArray[np.void]
 REFERENCE = "slo.slowdown.reference"
 """Beside the pools: what slowdown is measured against."""
 
-PREFIX_CACHE = {"none": 0, "rank": 1, "pool": 2}
+PREFIX_CACHE = {"none": 0, "rank": 1}
+MOST_BLOCKS = 2**40
+"""Of chains in a tier: no bound."""
 
 
 class Capacity(NamedTuple):
@@ -144,12 +150,14 @@ class Cluster:
         of = [number for number, name in enumerate(counts) for _ in range(counts[name])]
         roles = [codes.ROLE[self.scenario.pools[name].role] for name in counts]
         ranks = [self.replicas[name].table.ranks for name in counts]
+        requests = as_requests(served, cached=self.caching)
         outcome = run_engine(
-            as_requests(served),
+            requests,
             self._steps,
             self._pools,
             instance_rows(of, role=np.take(roles, of), ranks=np.take(ranks, of)),
             links=self._links,
+            tiers=self._tiers(requests.prefix_block),
             timers=timer_rows(self._timers(counts, served, seed)),
             options=self._options(seed, log_steps, log_gaps, until_s),
             joules=self.joules,
@@ -185,6 +193,11 @@ class Cluster:
             for name, pool in self.scenario.pools.items()
         }
 
+    @property
+    def caching(self) -> bool:
+        """Whether some pool keeps prefixes."""
+        return bool(self._pools["prefix_cache"].any())
+
     def idle_watts(self, pool: str) -> float:
         """What the chips of an instance draw without work."""
         chip, plan = self.replicas[pool].chip, self.replicas[pool].plan
@@ -217,6 +230,12 @@ class Cluster:
             if self._need(pool).steps != "prefill" and not self.replicas[name].table.can_decode:
                 allowed = "a plan without cp, which splits prompts"
                 raise ConfigError(self.scenario.name, f"pools.{name}.plan", pool.plan, allowed)
+        states = sequence_bytes(self.model, Precision(), 0)
+        for name, pool in self.scenario.pools.items():
+            if pool.prefix_cache != "none" and states:
+                where = f"pools.{name}.prefix_cache"
+                allowed = f"none: recurrent layers of {self.model.name} keep no rows of tokens"
+                raise ConfigError(self.scenario.name, where, pool.prefix_cache, allowed)
 
     @property
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
@@ -294,6 +313,24 @@ class Cluster:
             "contention": codes.CONTENTION[handoff.contention],
         }
 
+    def _tiers(self, unit: int) -> Records:
+        """Of every pool its tiers and the store, in blocks of ``unit`` tokens of one rank."""
+        columns: dict[str, list[float]] = {"room": [], "latency_s": [], "block_s": []}
+        for name, pool in self.scenario.pools.items():
+            of = self.replicas[name]
+            ranks, block = of.table.ranks, unit * wire_bytes(self.model, of.precision, None)
+            host = pool.host_bandwidth * of.plan.chips
+            store = self.scenario.store
+            for tier, shared in ((pool.tiers.dram, 1), (pool.tiers.ssd, 1), (store, ranks)):
+                size = 0.0 if tier is None else tier.capacity * shared / ranks
+                rate = host if tier is None else tier.bandwidth or host
+                columns["room"].append(min(size // block, MOST_BLOCKS) if block else 0)
+                columns["latency_s"].append(0.0 if tier is None else tier.latency)
+                columns["block_s"].append(block * ranks / rate)
+        store_rooms = columns["room"][2::3]
+        columns["room"][2::3] = [min(store_rooms)] * len(store_rooms)
+        return tier_rows(len(self.replicas), **columns)
+
     def _options(
         self, seed: int | None, log_steps: bool, log_gaps: bool, until_s: float | None
     ) -> Options:
@@ -303,6 +340,7 @@ class Cluster:
             decode_routing=codes.ROUTING[scenario.decode_routing],
             decode_at=codes.CHOSEN_AT[scenario.handoff.at],
             keep_mixed=scenario.handoff.keep_mixed,
+            next_turn=codes.NEXT_TURN[scenario.handoff.next_turn],
             retry_s=scenario.handoff.retry,
             first_token_from=codes.FIRST_TOKEN_FROM[scenario.first_token_from],
             seed=scenario.seed if seed is None else seed,
@@ -366,8 +404,9 @@ def scenario_workload(scenario: Scenario) -> Workload:
     )
 
 
-def as_requests(workload: Workload) -> Requests:
-    """A workload as the engine reads it."""
+def as_requests(workload: Workload, *, cached: bool = False) -> Requests:
+    """A workload as the engine reads it; ``cached``: with what prompts have in common."""
+    alike = chains(workload) if cached else Chains.none(len(workload))
     return Requests.of(
         workload.arrival_s,
         workload.prompt_tokens,
@@ -375,12 +414,7 @@ def as_requests(workload: Workload) -> Requests:
         priority=workload.priority,
         parent=workload.parent,
         think_s=workload.think_s,
-        block_start=workload.block_offsets,
-        blocks=_dense(workload.block_ids),
-        prefix_block=workload.block_tokens or 512,
+        block_start=alike.start,
+        blocks=alike.ids,
+        prefix_block=alike.block,
     )
-
-
-def _dense(ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Block ids counted from 0: hashes may be anything."""
-    return np.unique(ids, return_inverse=True)[1].astype(np.int64) if len(ids) else ids

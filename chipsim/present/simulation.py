@@ -108,6 +108,22 @@ def objective_rows(figures: dict[str, Any]) -> list[list[str]]:
     ]
 
 
+def _prefix_facts(prefix: dict[str, Any]) -> list[tuple[str, str]]:
+    """What prefix caches saved."""
+    if not prefix:
+        return []
+    total = max(1, prefix["found_tokens"] + prefix["loaded_tokens"] + prefix["computed_tokens"])
+    told = [("prompt tokens found in prefix caches", percent(prefix["found_tokens"] / total))]
+    told += [
+        (f"loaded from {tier}", percent(tokens / total))
+        for tier, tokens in prefix["loaded"].items()
+        if tokens
+    ]
+    if prefix["returned_tokens"]:
+        told.append(("tokens written for next turns", grouped(prefix["returned_tokens"])))
+    return told
+
+
 def facts(figures: dict[str, Any]) -> list[tuple[str, str]]:
     """Names and values of what is one number."""
     told = [
@@ -119,10 +135,10 @@ def facts(figures: dict[str, Any]) -> list[tuple[str, str]]:
         ("unfinished", "unfinished"),
         ("preemptions", "preemptions"),
         ("retries", "retries after faults"),
-        ("cached_tokens", "prompt tokens from cache"),
     ):
         if figures[key]:
             told.append((name, grouped(figures[key])))
+    told += _prefix_facts(figures["prefix"])
     if figures["goodput_rps"] is not None:
         told.append(("goodput, requests/s", digits(figures["goodput_rps"])))
     if figures["cost_usd_per_hour"] is not None:

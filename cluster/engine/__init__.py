@@ -4,9 +4,9 @@ requests, pools, instances, links, step tables -> `run` -> requests' times, gaps
 
 `run(requests, steps, pools, instances, ...)` is the only entry; it checks, allocates, and
 calls the loop. No YAML, no objects: `Requests`, `Steps` (latency tables) and `Options` are
-named tuples of arrays or numbers; pools, instances, links and timers are structured arrays
-with the dtypes `POOL`, `INSTANCE`, `LINK`, `TIMER` of `inputs`; codes have names in `codes`
-(``codes.BATCHING["chunked"]``). Seconds, bytes, tokens throughout.
+named tuples of arrays or numbers; pools, instances, links, tiers and timers are structured
+arrays with the dtypes `POOL`, `INSTANCE`, `LINK`, `TIER`, `TIMER` of `inputs`; codes have
+names in `codes` (``codes.BATCHING["chunked"]``). Seconds, bytes, tokens throughout.
 
 >>> from chipsim.cluster.engine import Requests, flat_steps, instances, pools, run
 >>> requests = Requests.of(arrival_s=[0.0, 0.0], prompt=[100, 100], output=[3, 2])
@@ -34,6 +34,7 @@ from chipsim.cluster.engine.inputs import (
     instances,
     links,
     pools,
+    tiers,
     timers,
 )
 from chipsim.cluster.engine.run import Outcome, run
@@ -49,5 +50,6 @@ __all__ = [
     "links",
     "pools",
     "run",
+    "tiers",
     "timers",
 ]

@@ -24,10 +24,15 @@ from chipsim.cluster.engine.codes import (
 from chipsim.cluster.engine.kv import (
     blocks_to_decode,
     blocks_to_prefill,
+    claim,
+    give_back,
     held,
-    release,
+    in_use,
+    keep,
     take,
 )
+from chipsim.cluster.engine.loading import begin_load
+from chipsim.cluster.engine.prefix import found, found_tokens
 from chipsim.cluster.engine.queues import queue_pop
 from chipsim.cluster.engine.requests import enqueue, keeps, submit
 from chipsim.cluster.engine.running import (
@@ -126,7 +131,7 @@ def _prompts(S: State, i: int) -> int:
     """Prompts on all ranks; the tokens of them."""
     instance, tokens = S.instances[i], 0
     for k in range(instance.first, instance.first + instance.ranks):
-        if S.ranks[k].queue >= 0:
+        if S.ranks[k].queue >= 0 or S.ranks[k].loaded >= 0:
             _admit_prompts(S, k, S.pools[instance.pool].max_tokens, False)
         tokens += S.ranks[k].tokens
     return tokens
@@ -161,23 +166,53 @@ def _admit_prompts(S: State, k: int, budget: int, chunks: bool) -> None:
     the first may exceed it and then stands alone.
     """
     rank, pool = S.ranks[k], S.pools[S.ranks[k].pool]
+    while rank.loaded >= 0 and rank.running < pool.max_batch:
+        r = rank.loaded
+        tokens = S.requests[r].length - S.requests[r].done
+        left = budget - rank.tokens
+        if rank.tokens > 0 and (left <= 0 or (not chunks and tokens > left)):
+            return
+        if left <= 0 and chunks:
+            return
+        rank.loaded = queue_pop(S.requests, r)
+        _start_prompt(S, k, r, min(left, tokens) if chunks else tokens)
     while rank.queue >= 0 and rank.running < pool.max_batch:
         r = rank.queue
         request = S.requests[r]
         left = budget - rank.tokens
         if request.phase == SWAPPED or (left <= 0 and (chunks or rank.tokens > 0)):
             break
+        if S.sim[0].caching:
+            _look_up(S, k, r)
         if not chunks and rank.tokens > 0 and request.length - request.done > left:
             break
         blocks = _blocks_of_prompt(S, k, r)
-        if rank.used + blocks > rank.capacity:
+        if rank.used + blocks - in_use(S, k, r) > rank.capacity:
             break
-        _enter(S, k, r, blocks)
-        request.phase = PREFILLING
-        request.prefill_rank, request.prefill_instance = k, rank.instance
-        request.prefill_start_s = S.sim[0].now_s
-        tokens = request.length - request.done
-        plan_chunk(S, k, r, min(left, tokens) if chunks else tokens)
+        _enter(S, k, r, blocks, found(S, k, r))
+        request.cached, request.loaded = request.done, 0
+        S.instances[rank.instance].found_tokens += request.done
+        if not begin_load(S, k, r):
+            tokens = request.length - request.done
+            _start_prompt(S, k, r, min(left, tokens) if chunks else tokens)
+
+
+@part
+def _start_prompt(S: State, k: int, r: int, tokens: int) -> None:
+    """Let a prompt whose blocks are taken run, and the step compute so many tokens of it."""
+    request = S.requests[r]
+    request.phase, request.prefill_start_s = PREFILLING, S.sim[0].now_s
+    request.prefill_rank, request.prefill_instance = k, S.ranks[k].instance
+    admit(S, k, r)
+    plan_chunk(S, k, r, tokens)
+
+
+@part
+def _look_up(S: State, k: int, r: int) -> None:
+    """What the cache has now of a waiting prompt need not be computed."""
+    tokens = found_tokens(S, k, r)
+    charge(S, k, 0, S.requests[r].done - tokens)
+    S.requests[r].done = tokens
 
 
 @part
@@ -193,14 +228,13 @@ def _blocks_of_prompt(S: State, k: int, r: int) -> int:
 
 
 @part
-def _enter(S: State, k: int, r: int, blocks: int) -> None:
-    """From the head of the queue into the running set."""
+def _enter(S: State, k: int, r: int, blocks: int, shared: int) -> None:
+    """From the head of the queue into the memory; ``shared``: found in the cache."""
     rank = S.ranks[k]
     rank.queue = queue_pop(S.requests, r)
     rank.waiting -= 1
-    take(S, k, blocks)
-    S.requests[r].blocks = blocks
-    admit(S, k, r)
+    claim(S, k, r, blocks, shared)
+    S.requests[r].blocks, S.requests[r].shared = blocks, shared
 
 
 @part
@@ -223,7 +257,8 @@ def _return_swapped(S: State, k: int) -> None:
         blocks = (S.requests[r].length + pool.block) // pool.block
         if S.requests[r].phase != SWAPPED or rank.used + blocks > rank.capacity:
             break
-        _enter(S, k, r, blocks)
+        _enter(S, k, r, blocks, 0)
+        admit(S, k, r)
         rank.added_s += S.requests[r].length * pool.kv_bytes_per_token / pool.host_bytes_per_s
         join_decodes(S, k, r)
 
@@ -248,11 +283,13 @@ def _preempt(S: State, k: int, r: int) -> None:
     blocks = held(S, k, r, 0) if decoding else request.blocks
     if decoding:
         context = request.context + rank.steps - request.joined
+        keep(S, k, r, context - 1)
         interrupt_decode(S, k, r)
     else:
         rank.first = -1
     dismiss(S, k, r)
-    release(S, k, blocks)
+    give_back(S, k, r, blocks, request.shared)
+    request.shared = 0
     if decoding and pool.preemption == SWAP:
         request.phase, request.length, request.done = SWAPPED, context - 1, context - 1
         rank.added_s += request.length * pool.kv_bytes_per_token / pool.host_bytes_per_s
@@ -266,5 +303,6 @@ def _preempt(S: State, k: int, r: int) -> None:
         request.phase = OUTSIDE
         submit(S, r, True)
     else:
-        charge(S, k, 0, request.length - left)
+        request.done = found_tokens(S, k, r)
+        charge(S, k, 0, request.length - request.done - left)
         enqueue(S, k, r, True)

@@ -13,6 +13,7 @@ from chipsim.cluster.engine.codes import (
     FAULT,
     HANDING_OFF,
     IDLE,
+    LOADING,
     OUTSIDE,
     PENDING,
     PREFILL,
@@ -20,8 +21,11 @@ from chipsim.cluster.engine.codes import (
     ROLE_SWITCH,
     TRANSFERRING,
     WAITING,
+    WRITING,
 )
-from chipsim.cluster.engine.kv import note_change, release
+from chipsim.cluster.engine.kv import forget, give_back, let_go, note_change, release
+from chipsim.cluster.engine.loading import forget_below, stop_load
+from chipsim.cluster.engine.next_turn import stop_writing
 from chipsim.cluster.engine.queues import queue_pop, queue_push, queue_remove
 from chipsim.cluster.engine.requests import submit
 from chipsim.cluster.engine.routing import list_able
@@ -103,7 +107,7 @@ def _send_prompts_away(S: State, k: int) -> None:
         queue = queue_pop(S.requests, r)
         if request.phase == WAITING:
             rank.waiting -= 1
-            charge(S, k, -1, -request.length)
+            charge(S, k, -1, request.done - request.length)
             unbind(S, r)
             request.phase = OUTSIDE
             submit(S, r, request.k0 == -np.inf)
@@ -156,12 +160,14 @@ def _fail(S: State, i: int) -> None:
     instance.up, instance.step = 0, IDLE
     set_clock(S, i, np.inf)
     sim, lost = S.sim[0], -1
-    while sim.oldest < sim.newest and S.requests[sim.oldest].status != PENDING:
+    while sim.oldest < sim.newest and _is_gone(S, sim.oldest):
         sim.oldest += 1
     # From the last to the first, so that the chain leads from the first to the last.
     for r in range(sim.newest, sim.oldest - 1, -1):
         request = S.requests[r]
-        if request.phase != OUTSIDE and _touches(S, r, i):
+        if request.phase == WRITING and _touches(S, r, i):
+            stop_writing(S, r, i)
+        elif request.phase != OUTSIDE and _touches(S, r, i):
             if S.ranks[request.rank].instance == i or request.phase == TRANSFERRING:
                 _lose(S, r, i)
                 request.chain = lost
@@ -182,6 +188,12 @@ def _fail(S: State, i: int) -> None:
 
 
 @part
+def _is_gone(S: State, r: int) -> bool:
+    """Whether a request will never do anything again."""
+    return S.requests[r].status != PENDING and S.requests[r].phase == OUTSIDE
+
+
+@part
 def _touches(S: State, r: int, i: int) -> bool:
     """Whether a request is on an instance, or bound for it."""
     request = S.requests[r]
@@ -199,17 +211,21 @@ def _lose(S: State, r: int, i: int) -> None:
         if rank.steps > request.joined:
             request.last_s = rank.last_s
     _leave_queue(S, r)
+    if request.phase == LOADING:
+        stop_load(S, r)
     if rank.instance != i:
-        release(S, request.rank, request.blocks)
+        give_back(S, request.rank, r, request.blocks, request.shared)
+    elif request.shared > 0:
+        let_go(S, request.rank, r, request.shared)
     unbind(S, r)
-    request.phase, request.blocks, request.done = OUTSIDE, 0, 0
+    request.phase, request.blocks, request.done, request.shared = OUTSIDE, 0, 0, 0
     request.length = request.prompt + request.emitted
 
 
 @part
 def _leave_queue(S: State, r: int) -> None:
     """Out of the queue of hand-offs or transfers that a request is in."""
-    if S.requests[r].phase in (TRANSFERRING, DEQUANTISING):
+    if S.requests[r].phase in (TRANSFERRING, DEQUANTISING, LOADING):
         S.sim[0].transfers = queue_remove(S.requests, S.sim[0].transfers, r)
     else:
         leave_handoffs(S, r)
@@ -232,7 +248,10 @@ def _clear_rank(S: State, k: int) -> None:
     """A rank without memory."""
     rank = S.ranks[k]
     release(S, k, rank.used)
-    rank.queue, rank.ready, rank.bottom, rank.top, rank.first = -1, -1, -1, -1, -1
+    forget(S, k)
+    forget_below(S, k)
+    rank.queue, rank.ready, rank.loaded = -1, -1, -1
+    rank.bottom, rank.top, rank.first = -1, -1, -1
     rank.waiting, rank.running, rank.decoding, rank.tokens, rank.decodes = 0, 0, 0, 0, 0
     rank.context, rank.bounded, rank.growing, rank.saturations = 0, 0, 0, 0
     rank.fresh, rank.fresh_on_edge = -1, 0

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chipsim.cluster.engine import codes
+from chipsim.cluster.engine.inputs import TIER
+from chipsim.cluster.engine.layout import node_count
 from chipsim.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 LARGEST = 2**31 - 1
 """Tokens and requests are counted in 32 bits."""
+LARGEST_CACHES = 2**28
+"""Blocks of chains in all prefix caches together: 12 GiB, if all were filled."""
 LARGEST_HEAPS = 2**27
 """Entries of the heaps of decodes, all ranks together: 1 GiB."""
 
@@ -25,6 +29,7 @@ def check(
     pools: Records,
     instances: Records,
     links: Records,
+    tiers: Records,
     timers: Records,
     options: Options,
     joules: Steps | None,
@@ -54,6 +59,11 @@ def check(
         value = getattr(options, name)
         _need("options", name, value, value >= 0, "0 or more")
     _check_splitwise(pools, instances, timers, options)
+    if pools["prefix_cache"].any():
+        _check_prefixes(requests, pools, instances, tiers)
+    stored = bool((tiers["room"][:, -1] > 0).any())
+    fine = stored or options.next_turn != codes.WRITE_TO_STORE
+    _need("options", "next_turn", "shared", fine, "recompute or write_back without a store")
     batch = int(min(pools["max_batch"].max(), max(1, len(requests.prompt))))
     ranks = int(instances["ranks"].sum())
     _need("pools", "max_batch", batch, batch * ranks <= LARGEST_HEAPS,
@@ -119,6 +129,39 @@ def _check_splitwise(
     prompt = pools["reserve"] == codes.RESERVE_PROMPT
     _each("pools", pools, "reserve", prompt, "prompt with splitwise")
     _each("instances", instances, "ranks", instances["ranks"] == 1, "1 with splitwise")
+
+
+def _check_prefixes(
+    requests: Requests, pools: Records, instances: Records, tiers: Records
+) -> None:
+    """Chains are trees of blocks that pools can keep."""
+    n, unit = len(requests.prompt), requests.prefix_block
+    theirs = (pools["batching"] == codes.SPLITWISE) & (pools["prefix_cache"] > 0)
+    _each("pools", pools, "prefix_cache", ~theirs, "none with splitwise")
+    _need("requests", "prefix_block", unit, unit >= 1, "1 or more")
+    whole = (pools["prefix_cache"] == 0) | (unit % pools["block"] == 0)
+    _each("pools", pools, "block", whole, f"a divisor of prefix_block, {unit}")
+    start, ids = requests.block_start, requests.blocks
+    fine = len(start) == n + 1 and start[0] == 0 and start[-1] == len(ids)
+    fine = fine and bool((np.diff(start) >= 0).all())
+    _need("requests", "block_start", len(start), fine, f"{n + 1} places from 0 to all blocks")
+    _rows("requests", "blocks", ids, ids >= 0, "0 or more")
+    if len(ids):
+        before = np.append(-1, ids[:-1])
+        before[start[:-1][np.diff(start) > 0]] = -1
+        first = np.unique(ids, return_index=True, return_inverse=True)
+        same = before == before[first[1]][first[2]]
+        _rows("requests", "blocks", ids, same, "an id that always has the same one before it")
+    _need("tiers", "shape", tiers.shape, tiers.shape == (len(pools), 3), "three for each pool")
+    for name in TIER.names or ():
+        fine = (tiers[name] >= 0) & (tiers[name] < np.inf)
+        _each("tiers", tiers, name, fine, "0 or more")
+    store = tiers["room"][:, -1]
+    _need("tiers", "room", store.tolist(), len(set(store)) == 1, "one store for all pools")
+    ranks = np.repeat(instances["pool"], instances["ranks"])
+    held = node_count(requests, pools, ranks, tiers)
+    _need("pools", "prefix_cache", held, held <= LARGEST_CACHES,
+          f"at most {LARGEST_CACHES} blocks of chains that all caches may hold")  # fmt: skip
 
 
 def _check_instances(instances: Records, pools: int) -> None:

@@ -10,7 +10,7 @@ REASON = ("", "too_large", "queue_full", "no_instance", "parent_lost", "no_place
 
 # Where a request is.
 (OUTSIDE, WAITING, PREFILLING, HANDING_OFF, RETRYING, TRANSFERRING, DEQUANTISING, READY,
- DECODING, SWAPPED) = range(10)  # fmt: skip
+ DECODING, SWAPPED, LOADING, LOADED, WRITING) = range(13)  # fmt: skip
 
 # What an instance may do: bits.
 PREFILL, DECODE, MIXED = 1, 2, 3
@@ -59,6 +59,14 @@ SERIAL, LAYERWISE, STREAM = 0, 1, 2
 OVERLAP = {"serial": SERIAL, "layerwise": LAYERWISE, "stream": STREAM}
 NO_CONTENTION, NIC = 0, 1
 CONTENTION = {"none": NO_CONTENTION, "nic": NIC}
+
+# What becomes of output that another rank than the prompt's decoded.
+RECOMPUTE_OUTPUT, WRITE_BACK, WRITE_TO_STORE = 0, 1, 2
+NEXT_TURN = {
+    "recompute": RECOMPUTE_OUTPUT,
+    "write_back": WRITE_BACK,
+    "shared": WRITE_TO_STORE,
+}
 
 # Who emits the first token.
 BY_PREFILL, BY_DECODE = 0, 1

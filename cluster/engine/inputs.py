@@ -150,6 +150,16 @@ POOL = np.dtype(
 )
 """A pool: what its instances have in common."""
 
+TIER = np.dtype(
+    [
+        ("room", "i8"),  # blocks of chains: of one rank, of all in the last level; 0: none
+        ("latency_s", "f8"),
+        ("block_s", "f8"),  # to read such a block, over a rank's own link
+    ],
+    align=True,
+)
+"""Memory below that of a pool's ranks: a (pools, 3) array; the last level all ranks share."""
+
 INSTANCE = np.dtype([("pool", "i8"), ("role", "i8"), ("ranks", "i8")], align=True)
 """An instance: number of its pool, `codes.ROLE`, data-parallel ranks."""
 
@@ -199,6 +209,8 @@ class Options(NamedTuple):
         Keep gaps between tokens; a row per step; integrate joules.
     prompt_limit : int
         Splitwise's mixed_pool: pending tokens beyond which a prompt machine refuses.
+    next_turn : int
+        `codes.NEXT_TURN`: what becomes of output that another rank decoded.
     switch_every_s : float
         Seconds between looks at the load, at each of which an instance may change its
         role; 0: none.
@@ -220,6 +232,7 @@ class Options(NamedTuple):
     log_steps: bool = False
     energy: bool = False
     prompt_limit: int = 8192
+    next_turn: int = codes.RECOMPUTE_OUTPUT
     switch_every_s: float = 0.0
     switch_tokens: float = np.inf
     switch_kv: float = np.inf
@@ -253,6 +266,11 @@ def links(size: int = 1, **fields: ArrayLike) -> Records:
         "bytes_per_s": np.inf, "dequant_bytes_per_s": np.inf, "layers": 1,
     }  # fmt: skip
     return _filled(LINK, size * size, defaults | fields).reshape(size, size)
+
+
+def tiers(size: int = 1, **fields: ArrayLike) -> Records:
+    """`TIER` rows of ``size`` pools: none unless given, three of each pool."""
+    return _filled(TIER, 3 * size, fields).reshape(size, 3)
 
 
 def timers(rows: list[tuple[float, int, int, int]] | None = None) -> Records:

@@ -6,6 +6,17 @@ from typing import TYPE_CHECKING
 
 from chipsim.cluster.engine.codes import DECODE, RESERVE_FINAL
 from chipsim.cluster.engine.heaps import heap_push
+from chipsim.cluster.engine.prefix import (
+    adopt,
+    caches,
+    drop_oldest,
+    erase_oldest,
+    found,
+    length_of,
+    pin,
+    pinned,
+    unpin,
+)
 from chipsim.cluster.engine.touch import rescore, touch
 from chipsim.kernels.jit import part
 
@@ -61,6 +72,8 @@ def take(S: State, k: int, blocks: int) -> None:
     S.ranks[k].used += blocks
     S.instances[S.ranks[k].instance].used += blocks
     rescore(S, S.ranks[k].instance)
+    if S.ranks[k].idle > 0:
+        make_room(S, k)
 
 
 @part
@@ -78,6 +91,84 @@ def release(S: State, k: int, blocks: int) -> None:
         S.sim[0].released = 1
     if instance.handoffs >= 0:
         call(S, rank.instance)
+
+
+# ------------------------------------------------------------------ with a prefix cache
+
+
+@part
+def span(S: State, k: int) -> int:
+    """Blocks of a rank's memory that one block of a chain takes."""
+    return S.sim[0].unit // S.pools[S.ranks[k].pool].block
+
+
+@part
+def in_use(S: State, k: int, r: int) -> int:
+    """Blocks that a request needs and that are held for others already."""
+    if not caches(S, k):
+        return 0
+    return pinned(S, k, r, found(S, k, r)) * span(S, k)
+
+
+@part
+def claim(S: State, k: int, r: int, blocks: int, shared: int) -> None:
+    """Take a request's blocks, of which the cache has the first ones of its chain."""
+    idle = 0
+    if shared > 0:
+        idle = pin(S, k, r, 0, shared)
+        S.ranks[k].idle -= idle * span(S, k)
+        blocks -= (shared - idle) * span(S, k)
+    take(S, k, blocks)
+
+
+@part
+def give_back(S: State, k: int, r: int, blocks: int, shared: int) -> None:
+    """Release a request's blocks; those that it shares with the cache stay there, idle."""
+    if shared > 0:
+        blocks -= (shared - let_go(S, k, r, shared)) * span(S, k)
+    release(S, k, blocks)
+
+
+@part
+def let_go(S: State, k: int, r: int, shared: int) -> int:
+    """Unpin a request's blocks in the cache; how many of them are now idle."""
+    idle = unpin(S, k, r, 0, shared)
+    S.ranks[k].idle += idle * span(S, k)
+    return idle
+
+
+@part
+def keep(S: State, k: int, r: int, tokens: int) -> None:
+    """Let the cache of a request's rank have what is whole of its first tokens."""
+    request = S.requests[r]
+    if not caches(S, k):
+        return
+    stop = min(length_of(S, r), tokens // S.sim[0].unit)
+    if stop <= request.shared:
+        return
+    idle, used = adopt(S, k, r, request.shared, stop)
+    request.shared = stop
+    S.ranks[k].idle -= idle * span(S, k)
+    # Even where nothing is freed: what is shared now, others need not find room for.
+    release(S, k, used * span(S, k))
+
+
+@part
+def make_room(S: State, k: int) -> None:
+    """Have idle blocks forgotten until all fits."""
+    rank = S.ranks[k]
+    while rank.used + rank.idle > rank.capacity:
+        drop_oldest(S, k)
+        rank.idle -= span(S, k)
+
+
+@part
+def forget(S: State, k: int) -> None:
+    """Have all idle blocks lost."""
+    rank = S.ranks[k]
+    while rank.idle > 0:
+        erase_oldest(S, k)
+        rank.idle -= span(S, k)
 
 
 @part

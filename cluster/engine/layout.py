@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,11 +10,14 @@ from chipsim.cluster.engine import codes
 from chipsim.cluster.engine.heaps import tree_build
 from chipsim.cluster.engine.routing import list_able
 from chipsim.cluster.engine.state import (
+    CACHE,
     INSTANCE_STATE,
+    NODE,
     RANK,
     REQUEST,
     SIM,
     STEP,
+    TIER_STATE,
     Packed,
     State,
     in_kernel,
@@ -38,6 +41,7 @@ def lay_out(
     pools: Records,
     instances: Records,
     links: Records,
+    tiers: Records,
     timers: Records,
     options: Options,
     joules: Steps | None,
@@ -49,13 +53,17 @@ def lay_out(
     limited = int(steps.limit.max()) > 0
     growing = bool((pools["reserve"] == codes.RESERVE_PROMPT).any())
     values, tree = _trees(len(instances))
+    sim = _sim(options, pools, instances, timers)
+    sim["caching"] = bool(pools["prefix_cache"].any())
+    sim["tiered"] = bool(tiers["room"].any())
+    sim["unit"], sim["ids"] = requests.prefix_block, id_count(requests)
     state = State(
         requests=records,
         ranks=ranks,
         instances=_instances(pools, instances),
         pools=pools,
         links=links,
-        sim=_sim(options, pools, instances, timers),
+        sim=sim,
         steps=steps,
         joules=steps if joules is None else joules,
         values=values,
@@ -68,6 +76,7 @@ def lay_out(
         able=np.zeros((2, len(instances)), np.int64),
         **_lists(len(ranks), len(records), pools),
         order=order,
+        **_caches(requests, ranks, pools, tiers),
         timers=timers,
         gaps=np.zeros(0),
         gap_counts=np.zeros(0, np.int32),
@@ -132,7 +141,7 @@ def _ranks(pools: Records, instances: Records, steps: Steps) -> Records:
     ranks["instance"], ranks["pool"] = owner, instances["pool"][owner]
     ranks["capacity"] = pools["kv_blocks"][ranks["pool"]]
     ranks["limit"] = steps.limit[pools["table"][ranks["pool"]]]
-    for name in ("queue", "ready", "bottom", "top", "fresh", "first", "last",
+    for name in ("queue", "ready", "loaded", "bottom", "top", "fresh", "first", "last",
                  "prompts", "last_prompt", "blocked", "last_blocked"):  # fmt: skip
         ranks[name] = -1
     return ranks
@@ -170,7 +179,7 @@ def _sim(options: Options, pools: Records, instances: Records, timers: Records) 
     return sim
 
 
-def _lists(ranks: int, requests: int, pools: Records) -> dict[str, Ints]:
+def _lists(ranks: int, requests: int, pools: Records) -> dict[str, Any]:
     """Splitwise's lists, if a pool batches by its rules."""
     batch = int(pools["max_batch"].max())
     pending = min(2 * requests, LISTED) + list_room(pools)
@@ -180,6 +189,57 @@ def _lists(ranks: int, requests: int, pools: Records) -> dict[str, Ints]:
         "pending": np.zeros((ranks, pending), np.int64),
         "batch": np.zeros((ranks, batch), np.int64),
         "chosen": np.zeros(batch, np.int64),
+    }
+
+
+def id_count(requests: Requests) -> int:
+    """A number above all ids of blocks."""
+    return int(requests.blocks.max()) + 1 if len(requests.blocks) else 1
+
+
+def node_count(requests: Requests, pools: Records, pool_of: Ints, tiers: Records) -> int:
+    """The most blocks of chains that all prefix caches can hold at once.
+
+    ``pool_of``: of each rank.
+    """
+    ids, span = id_count(requests), np.maximum(1, requests.prefix_block // pools["block"])
+    own = np.minimum(pools["kv_blocks"] // span, ids) + np.minimum(
+        tiers["room"][:, :-1], ids
+    ).sum(axis=1)
+    keeps = pools["prefix_cache"] > 0
+    return int(np.where(keeps, own, 0)[pool_of].sum()) + min(ids, int(tiers["room"][0, -1]))
+
+
+def _caches(
+    requests: Requests, ranks: Records, pools: Records, tiers: Records
+) -> dict[str, Any]:
+    """Prefix caches, empty; what is not written to takes no memory."""
+    n, keeps = len(ranks), pools["prefix_cache"][ranks["pool"]] > 0
+    count = node_count(requests, pools, ranks["pool"], tiers) if keeps.any() else 0
+    of = tiers[ranks["pool"]] if count else np.zeros((n, 3), tiers.dtype)
+    there = of["room"] > 0
+    there[:, :-1] &= keeps[:, None]
+    rows = np.zeros((n, 3), TIER_STATE)
+    numbers = np.arange(n)[:, None] + n * np.arange(1, 4)
+    numbers[:, -1] = 3 * n
+    rows["cache"] = np.where(there, numbers, -1)
+    rows["latency_s"], rows["block_s"] = of["latency_s"], of["block_s"]
+    caches = np.zeros(3 * n + 1, CACHE)
+    below = np.full(n, -1)
+    for level in (2, 1, 0):
+        own = rows["cache"][:, level]
+        caches["room"][own[own >= 0]] = of["room"][own >= 0, level]
+        if level < 2:
+            caches["below"][own[own >= 0]] = below[own >= 0]
+        below = np.where(own >= 0, own, below)
+    caches["below"][:n], caches["below"][3 * n] = below, -1
+    return {
+        "chain_start": requests.block_start if count else np.zeros(1, np.int64),
+        "chains": requests.blocks if count else np.zeros(1, np.int64),
+        "caches": caches,
+        "nodes": np.zeros(count + 1, NODE),
+        "buckets": np.zeros(1 << count.bit_length(), np.int64),
+        "tiers": rows,
     }
 
 

@@ -16,10 +16,14 @@ from chipsim.cluster.engine.codes import (
     DONE,
     EVENT_BOUND,
     IDLE,
+    LOADING,
     NO_ROOM,
     TIME_BOUND,
+    WRITING,
 )
 from chipsim.cluster.engine.heaps import heap_pop
+from chipsim.cluster.engine.loading import end_load
+from chipsim.cluster.engine.next_turn import end_writing
 from chipsim.cluster.engine.queues import queue_pop
 from chipsim.cluster.engine.requests import submit
 from chipsim.cluster.engine.state import in_kernel
@@ -149,12 +153,17 @@ def end_steps(S: State, now: float) -> None:
 
 @part
 def end_transfers(S: State, now: float) -> None:
-    """Transfers that end now, in the order in which they began."""
+    """Transfers, loads and writes that end now, in the order in which they began."""
     sim = S.sim[0]
     while first_of(S, sim.transfers) == now:
         r, sim.transfers = sim.transfers, queue_pop(S.requests, sim.transfers)
         sim.events += 1
-        end_transfer(S, r)
+        if S.requests[r].phase == LOADING:
+            end_load(S, r)
+        elif S.requests[r].phase == WRITING:
+            end_writing(S, r)
+        else:
+            end_transfer(S, r)
 
 
 @part

@@ -23,7 +23,9 @@ from chipsim.cluster.engine.codes import (
     WAITING,
 )
 from chipsim.cluster.engine.endings import complete, reject
-from chipsim.cluster.engine.kv import blocks_to_decode, held, release
+from chipsim.cluster.engine.kv import blocks_to_decode, give_back, held, keep
+from chipsim.cluster.engine.next_turn import pass_on
+from chipsim.cluster.engine.prefix import found_tokens
 from chipsim.cluster.engine.queues import queue_push
 from chipsim.cluster.engine.routing import to_decode, to_prefill
 from chipsim.cluster.engine.running import dismiss, join_decodes, leave_decodes
@@ -63,7 +65,8 @@ def submit(S: State, r: int, ahead: bool) -> None:
         if sim.decode_at == AT_ARRIVAL:
             _bind(S, k, r)
         request.queue_start_s = sim.now_s
-        charge(S, k, 1, request.length)
+        request.done = found_tokens(S, k, r) if sim.caching else 0
+        charge(S, k, 1, request.length - request.done)
         enqueue(S, k, r, ahead)
 
 
@@ -171,7 +174,7 @@ def end_prefill(S: State, k: int, r: int) -> None:
         request.emitted += 1
     if request.emitted == request.output:
         dismiss(S, k, r)
-        leave(S, k, request.blocks, theirs and request.to == k)
+        leave(S, k, r, request.blocks, theirs and request.to == k)
         complete(S, r)
     elif not moves_on(S, k, r):
         request.to = -1
@@ -189,17 +192,23 @@ def end_prefill(S: State, k: int, r: int) -> None:
 @part
 def end_decode(S: State, k: int, r: int) -> None:
     """A request's last decode step is done."""
-    blocks = held(S, k, r, 0)
+    request, blocks = S.requests[r], held(S, k, r, 0)
+    tokens = request.context + S.ranks[k].steps - request.joined - 1
+    keep(S, k, r, tokens)
     leave_decodes(S, k, r)
     dismiss(S, k, r)
-    leave(S, k, blocks, 1)
     complete(S, r)
+    if S.sim[0].caching and pass_on(S, k, r, blocks, tokens):
+        charge(S, k, -1, -1)
+    else:
+        leave(S, k, r, blocks, 1)
 
 
 @part
-def leave(S: State, k: int, blocks: int, pending: int) -> None:
+def leave(S: State, k: int, r: int, blocks: int, pending: int) -> None:
     """Give back what a request had on a rank."""
-    release(S, k, blocks)
+    give_back(S, k, r, blocks, S.requests[r].shared)
+    S.requests[r].shared = 0
     charge(S, k, -1, -pending)
 
 

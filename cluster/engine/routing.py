@@ -10,6 +10,7 @@ from chipsim.cluster.engine.codes import (
     DECODE,
     LEAST_KV,
     LEAST_REQUESTS,
+    LONGEST_PREFIX,
     PREFILL,
     RANDOM,
     ROOM,
@@ -17,7 +18,8 @@ from chipsim.cluster.engine.codes import (
     TO_DECODE,
     TO_PREFILL,
 )
-from chipsim.cluster.engine.kv import blocks_to_decode, fits
+from chipsim.cluster.engine.kv import blocks_to_decode, fits, in_use
+from chipsim.cluster.engine.prefix import found, found_tokens
 from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ NOWHERE = -1
 def to_prefill(S: State, r: int) -> int:
     """Rank that is to prefill a request, or -1 if no instance can now."""
     policy = S.sim[0].routing
+    if policy == LONGEST_PREFIX:
+        return _cheapest_rank(S, r, TO_PREFILL, False)
     i = _instance(S, r, policy, TO_PREFILL, False)
     return NOWHERE if i < 0 else _rank(S, r, i, policy, False)
 
@@ -38,7 +42,7 @@ def to_prefill(S: State, r: int) -> int:
 def to_decode(S: State, r: int, need_room: bool) -> int:
     """Rank that is to decode a request; with ``need_room`` only if its KV fits now."""
     sim, request = S.sim[0], S.requests[r]
-    if need_room:
+    if need_room and not sim.caching:
         least = request.length + 1
         if sim.decode_final:
             least = request.prompt + request.output
@@ -48,6 +52,8 @@ def to_decode(S: State, r: int, need_room: bool) -> int:
             least -= request.blocks * S.pools[here.pool].block
         if -S.values[ROOM, S.tree[ROOM, 1]] < least:
             return NOWHERE
+    if sim.decode_routing == LONGEST_PREFIX:
+        return _cheapest_rank(S, r, TO_DECODE, need_room)
     i = _instance(S, r, sim.decode_routing, TO_DECODE, need_room)
     return NOWHERE if i < 0 else _rank(S, r, i, sim.decode_routing, need_room)
 
@@ -55,7 +61,7 @@ def to_decode(S: State, r: int, need_room: bool) -> int:
 @part
 def has_room(S: State, k: int, r: int) -> bool:
     """Whether a rank has the blocks that a prefilled request takes there, with its own."""
-    own = S.requests[r].blocks if S.requests[r].rank == k else 0
+    own = S.requests[r].blocks if S.requests[r].rank == k else in_use(S, k, r)
     return S.ranks[k].used + blocks_to_decode(S, k, r) - own <= S.ranks[k].capacity
 
 
@@ -85,6 +91,30 @@ def _instance(S: State, r: int, policy: int, row: int, need_room: bool) -> int:
     if not np.isfinite(S.values[row, best]):
         return NOWHERE
     return _least_possible(S, r, row, need_room)
+
+
+@part
+def _cheapest_rank(S: State, r: int, row: int, need_room: bool) -> int:
+    """Rank with the least to do: what it has before it, and what its cache lacks of this one.
+
+    To prefill, in tokens to compute; to decode, in tokens that it holds or would be sent.
+    """
+    best, least = NOWHERE, 0
+    for i in range(S.instances.shape[0]):
+        if not possible(S, row, i, r, need_room):
+            continue
+        instance = S.instances[i]
+        for k in range(instance.first, instance.first + instance.ranks):
+            if need_room and not has_room(S, k, r):
+                continue
+            if row == TO_PREFILL:
+                cost = S.ranks[k].pending - found_tokens(S, k, r)
+            else:
+                cost = S.ranks[k].used * S.pools[instance.pool].block
+                cost -= found(S, k, r) * S.sim[0].unit
+            if best < 0 or cost < least:
+                best, least = k, cost
+    return best
 
 
 @part

@@ -9,7 +9,7 @@ import numpy as np
 
 from chipsim.cluster.engine import codes
 from chipsim.cluster.engine.check import check
-from chipsim.cluster.engine.inputs import Options, Requests, links, timers
+from chipsim.cluster.engine.inputs import Options, Requests, links, tiers, timers
 from chipsim.cluster.engine.layout import gap_room, lay_out, list_room
 from chipsim.cluster.engine.loop import advance
 from chipsim.cluster.engine.state import REQUEST_OUT, Packed
@@ -34,6 +34,8 @@ class Outcome:
     instances : (instances,) structured
         ``prefill_s, decode_s, mixed_s`` (busy), ``steps, prompt_tokens, decode_tokens,
         used_seconds`` (blocks x seconds), ``joules``, ...
+    caches : (c,) structured
+        `state.CACHE` rows: of every rank, of the three levels of tiers below.
     steps : (s,) structured
         `state.STEP` rows, if asked for.
     stopped : str
@@ -48,6 +50,7 @@ class Outcome:
     gaps: Floats
     gap_counts: Ints
     instances: Records
+    caches: Records
     steps: Records
     stopped: str
     end_s: float
@@ -62,6 +65,7 @@ def run(
     instances: Records,
     *,
     links: Records | None = None,
+    tiers: Records | None = None,
     timers: Records | None = None,
     options: Options | None = None,
     joules: Steps | None = None,
@@ -73,8 +77,9 @@ def run(
     requests : Requests
     steps : Steps
         Seconds of steps; row k belongs to the pools whose ``table`` is k.
-    pools, instances, links, timers : structured arrays
-        See `inputs`; links are infinitely fast, and there are no timers, unless given.
+    pools, instances, links, tiers, timers : structured arrays
+        See `inputs`; links are infinitely fast, and there are no tiers and no timers, unless
+        given.
     joules : Steps, optional
         Joules of steps, per rank; needed for ``options.energy``.
 
@@ -86,8 +91,9 @@ def run(
     options = Options() if options is None else options
     links = _links(len(pools)) if links is None else links
     timers = _no_timers() if timers is None else timers
-    check(requests, steps, pools, instances, links, timers, options, joules)
-    state = lay_out(requests, steps, pools, instances, links, timers, options, joules)
+    tiers = _no_tiers(len(pools)) if tiers is None else tiers
+    check(requests, steps, pools, instances, links, tiers, timers, options, joules)
+    state = lay_out(requests, steps, pools, instances, links, tiers, timers, options, joules)
     packed, gaps, counts, rows = Packed(state), [], [], []
     stopped = codes.NO_ROOM
     while stopped == codes.NO_ROOM:
@@ -109,6 +115,7 @@ def run(
         gaps=np.concatenate(gaps),
         gap_counts=np.concatenate(counts),
         instances=state.instances,
+        caches=state.caches,
         steps=np.concatenate(rows),
         stopped=codes.STOPPED[stopped],
         end_s=float(state.sim[0]["now_s"]),
@@ -117,7 +124,7 @@ def run(
     )
 
 
-_links, _no_timers = links, timers
+_links, _no_tiers, _no_timers = links, tiers, timers
 
 
 def _close(state: State) -> None:

@@ -28,7 +28,8 @@ REQUEST_OUT = [
     ("status", "i8"),  # codes.STATUS
     ("reason", "i8"),  # codes.REASON
     ("emitted", "i8"),  # output tokens so far
-    ("cached", "i8"),  # prompt tokens found in a prefix cache
+    ("cached", "i8"),  # prompt tokens found in its rank's prefix cache
+    ("loaded", "i8"),  # and in memory below that
     ("preemptions", "i8"),
     ("retries", "i8"),
     ("prefill_instance", "i8"),  # the last one, -1: none
@@ -70,6 +71,11 @@ REQUEST = np.dtype(
         ("blocks", "i8"),  # taken when admitted, at `rank` and at `to`
         ("to_blocks", "i8"),
         ("promised", "i8"),  # blocks that `to` will give
+        ("shared", "i8"),  # blocks of its chain that it holds in the cache of `rank`
+        ("to_shared", "i8"),  # and of `to`
+        ("base", "i8"),  # tokens that `to` had
+        ("loads", "i8"),  # blocks of its chain that are being read or written
+        ("source", "i8"),  # cache that they are read from
         ("stays", "i8"),  # it will be decoded on the rank that prefills it
         ("sent", "i8"),  # tokens on their way, or there
         ("draws", "i8"),  # random numbers used
@@ -92,11 +98,13 @@ RANK = np.dtype(
         ("pool", "i8"),
         ("capacity", "i8"),  # blocks
         ("used", "i8"),
+        ("idle", "i8"),  # blocks of the prefix cache that no request uses
         ("used_since_s", "f8"),
         ("used_seconds", "f8"),  # blocks x seconds
         ("queue", "i8"),  # waiting requests, and how many
         ("waiting", "i8"),
         ("ready", "i8"),  # requests whose KV came from elsewhere
+        ("loaded", "i8"),  # prompts of which some was loaded
         ("bottom", "i8"),  # the running list, in order of admission
         ("top", "i8"),
         ("running", "i8"),
@@ -164,6 +172,9 @@ INSTANCE_STATE = np.dtype(
         ("mixed_s", "f8"),
         ("steps", "i8"),
         ("prompt_tokens", "i8"),
+        ("found_tokens", "i8"),  # of prompts, in the prefix cache
+        ("loaded_tokens", "i8"),  # from below it
+        ("returned_tokens", "i8"),  # written for the next turn of a conversation
         ("decode_tokens", "i8"),
         ("used_seconds", "f8"),
         ("joules", "f8"),
@@ -227,9 +238,53 @@ SIM = np.dtype(
         ("finished", "i8"),
         ("rejected", "i8"),
         ("emitted", "i8"),
+        ("caching", "i8"),  # some pool keeps prefixes
+        ("tiered", "i8"),  # and has more memory for them
+        ("next_turn", "i8"),
+        ("unit", "i8"),  # tokens of a block of a chain
+        ("ids", "i8"),  # above all ids of blocks
+        ("nodes", "i8"),  # entries of State.nodes used so far
+        ("spare", "i8"),  # first of those that are free again
     ],
     align=True,
 )
+
+CACHE = np.dtype(
+    [
+        ("oldest", "i8"),  # its idle blocks
+        ("newest", "i8"),
+        ("size", "i8"),  # blocks of chains in it
+        ("room", "i8"),  # for so many; a rank's own memory has room for what is free there
+        ("below", "i8"),  # the cache that what is forgotten falls to, -1: none
+        ("dropped", "i8"),  # tokens that fell
+        ("loaded", "i8"),  # tokens read from it
+    ],
+    align=True,
+)
+"""A prefix cache: of every rank one, of its tiers, and the one of all."""
+
+TIER_STATE = np.dtype(
+    [
+        ("cache", "i8"),  # -1: there is no such tier
+        ("latency_s", "f8"),
+        ("block_s", "f8"),  # to read a block of a chain
+        ("free_s", "f8"),  # when the rank's link to it is free
+    ],
+    align=True,
+)
+"""Memory below a rank's own."""
+
+NODE = np.dtype(
+    [
+        ("key", "i8"),  # cache and id
+        ("next", "i8"),  # in its bucket, or the next spare one
+        ("pins", "i8"),  # requests that use it
+        ("older", "i8"),  # idle ones beside it
+        ("newer", "i8"),
+    ],
+    align=True,
+)
+"""A block of a chain in a cache."""
 
 STEP = np.dtype(
     [
@@ -273,6 +328,11 @@ class State(NamedTuple):
         Splitwise's lists: tasks that wait, decodes of the batch, tasks of the next one.
     order : (roots,)
         Requests without parent in order of arrival.
+    chain_start, chains : (requests + 1,), (·,)
+        Ids of the blocks of each request's prompt, and of output behind it.
+    caches, nodes, buckets : (·,), (·,), (power of 2,)
+        Prefix caches, first those of the ranks; their blocks; first of each hash value.
+    tiers : (ranks, levels)
     timers, gaps, gap_counts, log
         See `inputs.TIMER`, `Outcome`, `STEP`.
     """
@@ -297,6 +357,12 @@ class State(NamedTuple):
     batch: Ints
     chosen: Ints
     order: Ints
+    chain_start: Ints
+    chains: Ints
+    caches: Records
+    nodes: Records
+    buckets: Ints
+    tiers: Records
     timers: Records
     gaps: Floats
     gap_counts: Ints
@@ -334,6 +400,12 @@ _STATE = ViewType(
         ("batch", array_type("i8", 2)),
         ("chosen", array_type("i8", 1)),
         ("order", array_type("i8", 1)),
+        ("chain_start", array_type("i8", 1)),
+        ("chains", array_type("i8", 1)),
+        ("caches", array_type(CACHE, 1)),
+        ("nodes", array_type(NODE, 1)),
+        ("buckets", array_type("i8", 1)),
+        ("tiers", array_type(TIER_STATE, 2)),
         ("timers", array_type(TIMER, 1)),
         ("gaps", array_type("f8", 1)),
         ("gap_counts", array_type("i4", 1)),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipsim.cluster.engine.codes import DECODE_STEP, IDLE, MIXED_STEP, PREFILL_STEP
+from chipsim.cluster.engine.kv import keep
 from chipsim.cluster.engine.requests import emit, end_decode, end_prefill, log_gap
 from chipsim.cluster.engine.running import next_finished, step_contexts
 from chipsim.cluster.engine.steps import decode_seconds, mixed_seconds, prefill_seconds
@@ -134,6 +135,7 @@ def end_prompts(S: State, k: int) -> None:
         after = request.chain
         request.done += request.chunk
         charge(S, k, 0, -request.chunk)
+        keep(S, k, r, request.done)
         if request.done == request.length:
             end_prefill(S, k, r)
         else:

@@ -20,7 +20,16 @@ from chipsim.cluster.engine.codes import (
 )
 from chipsim.cluster.engine.endings import reject
 from chipsim.cluster.engine.heaps import heap_pop
-from chipsim.cluster.engine.kv import blocks_to_decode, call, release, take
+from chipsim.cluster.engine.kv import (
+    blocks_to_decode,
+    call,
+    claim,
+    give_back,
+    keep,
+    let_go,
+    take,
+)
+from chipsim.cluster.engine.prefix import found
 from chipsim.cluster.engine.queues import queue_pop, queue_push, queue_remove
 from chipsim.cluster.engine.routing import has_room, to_decode
 from chipsim.cluster.engine.splitwise import arrive_decode, free_source
@@ -57,7 +66,7 @@ def send_chunk(S: State, k: int, r: int) -> None:
     waited_for = S.instances[S.ranks[to].instance].handoffs >= 0
     if request.to_blocks == 0 and not waited_for and has_room(S, to, r):
         _reserve(S, r)
-    if request.to_blocks > 0:
+    if request.to_blocks > 0 and request.done > request.sent:
         _send(S, r)
 
 
@@ -121,9 +130,12 @@ def _ask_again(S: State, r: int) -> None:
 def _reserve(S: State, r: int) -> None:
     request = S.requests[r]
     request.to_blocks = blocks_to_decode(S, request.to, r)
+    request.to_shared = found(S, request.to, r)
+    request.base = min(request.to_shared * S.sim[0].unit, request.length)
+    request.sent = request.base
     S.instances[S.ranks[request.to].instance].promised -= request.promised
     request.promised = 0
-    take(S, request.to, request.to_blocks)
+    claim(S, request.to, r, request.to_blocks, request.to_shared)
 
 
 @part
@@ -150,6 +162,7 @@ def _stay(S: State, r: int) -> None:
 def _be_ready(S: State, r: int) -> None:
     request = S.requests[r]
     request.phase, rank = READY, S.ranks[request.rank]
+    keep(S, request.rank, r, request.length)
     rank.ready = queue_push(S.requests, rank.ready, r, S.sim[0].now_s, 0.0)
     touch(S, rank.instance)
 
@@ -166,12 +179,12 @@ def _depart(S: State, r: int) -> None:
 
 @part
 def _send(S: State, r: int) -> None:
-    """Send the tokens that are computed and not sent; note when they will be there."""
+    """Send the tokens that are computed and neither sent nor there; note when they will be."""
     request, now = S.requests[r], S.sim[0].now_s
     source, target = S.ranks[request.rank], S.ranks[request.to]
     sender, receiver = S.instances[source.instance], S.instances[target.instance]
     link = S.links[source.pool, target.pool]
-    tokens = request.done - request.sent
+    tokens = max(0, request.done - request.sent)
     descriptors = link.descriptors + link.descriptors_per_token * tokens
     total = link.latency_s + descriptors * link.descriptor_s
     total += tokens * link.bytes_per_token / link.bytes_per_s
@@ -180,7 +193,7 @@ def _send(S: State, r: int) -> None:
     start = now
     if layered:
         start = request.step_start_s + (now - request.step_start_s) / link.layers
-    if request.sent > 0:
+    if request.sent > request.base:
         start = max(start, request.transfer_end_s)
     if link.contention == NIC:
         start = max(start, sender.send_free_s, receiver.receive_free_s)
@@ -189,9 +202,9 @@ def _send(S: State, r: int) -> None:
         end = max(end, now + total / link.layers)
     if link.contention == NIC:
         sender.send_free_s, receiver.receive_free_s = end, end
-    if request.sent == 0:
+    if request.sent == request.base:
         request.transfer_start_s = start
-    request.sent, request.transfer_end_s = request.done, end
+    request.sent, request.transfer_end_s = max(request.done, request.sent), end
 
 
 @part
@@ -201,10 +214,12 @@ def end_transfer(S: State, r: int) -> None:
     if request.phase == TRANSFERRING:
         source, target = S.ranks[request.rank], S.ranks[request.to]
         link = S.links[source.pool, target.pool]
-        release(S, left, request.blocks)
+        give_back(S, left, r, request.blocks, request.shared)
         request.rank, request.blocks, request.phase = request.to, request.to_blocks, READY
-        request.to, request.to_blocks, request.sent = -1, 0, 0
-        wait = request.length * link.bytes_per_token / link.dequant_bytes_per_s
+        request.shared, sent = request.to_shared, request.length - request.base
+        request.to, request.to_blocks, request.to_shared = -1, 0, 0
+        request.sent, request.base = 0, 0
+        wait = sent * link.bytes_per_token / link.dequant_bytes_per_s
         if wait > 0.0:
             request.phase = DEQUANTISING
             at = sim.now_s + wait
@@ -247,12 +262,15 @@ def unbind(S: State, r: int) -> None:
     if request.to < 0:
         return
     there = S.instances[S.ranks[request.to].instance]
-    if there.up and request.to != request.rank:
+    if request.to != request.rank and there.up:
         if request.to_blocks > 0:
-            release(S, request.to, request.to_blocks)
+            give_back(S, request.to, r, request.to_blocks, request.to_shared)
         there.promised -= request.promised
         charge(S, request.to, -1, -1)
-    request.to, request.to_blocks, request.sent, request.promised = -1, 0, 0, 0
+    elif request.to_shared > 0:
+        let_go(S, request.to, r, request.to_shared)
+    request.to, request.to_blocks, request.to_shared, request.promised = -1, 0, 0, 0
+    request.sent, request.base = 0, 0
 
 
 @part
@@ -261,7 +279,8 @@ def turn_away(S: State, r: int) -> None:
     request = S.requests[r]
     leave_handoffs(S, r)
     unbind(S, r)
-    release(S, request.rank, request.blocks)
+    give_back(S, request.rank, r, request.blocks, request.shared)
+    request.shared = 0
     reject(S, r, NO_PLACE)
 
 

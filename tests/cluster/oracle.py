@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from chipsim.cluster.engine import codes
 from chipsim.cluster.engine.steps import decode_seconds, mixed_seconds, prefill_seconds
-from tests.cluster.oracle_parts import NEVER, Job, Machine, Part, Rank, Router, blocks_to_decode
+from tests.cluster.oracle_parts import (
+    NEVER,
+    Job,
+    Machine,
+    Part,
+    Rank,
+    Reading,
+    Router,
+    blocks_to_decode,
+)
+from tests.cluster.oracle_prefix import Cache, Level, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,10 +45,11 @@ class Cluster:
         timers: Any,
         options: Options,
         joules: Steps | None = None,
+        tiers: Any = None,
     ) -> None:
         self.steps, self.joules, self.links, self.options = steps, joules, links, options
         self.jobs = [
-            Job(i, int(p), int(n), int(c), int(parent), float(think))
+            Job(i, int(p), int(n), int(c), int(parent), float(think), chain_of(requests, i))
             for i, (p, n, c, parent, think) in enumerate(
                 zip(
                     requests.prompt, requests.output, requests.priority,
@@ -58,16 +69,21 @@ class Cluster:
         number = 0
         for machine, row in zip(self.machines, instances, strict=True):
             for _ in range(row["ranks"]):
-                machine.ranks.append(Rank(number, machine))
+                rank = Rank(number, machine)
+                rank.cache = Cache(
+                    rank, requests.prefix_block, bool(machine.pool["prefix_cache"])
+                )
+                machine.ranks.append(rank)
                 number += 1
+        self.lay_tiers(tiers)
         self.timers = [tuple(row) for row in timers.tolist()]
         self.has_switches = any(kind == codes.ROLE_SWITCH for _, kind, _, _ in self.timers)
         self.retries: list[tuple[float, int, Job]] = []
         self.transfers: list[tuple[float, int, Job, str]] = []
         self.hand_offs: list[Job] = []
         self.outside: list[Job] = []
-        self.to_prefill = Router(options.routing, options.seed)
-        self.to_decode = Router(options.decode_routing, options.seed)
+        self.to_prefill = Router(options.routing, options.seed, cost_to_prefill)
+        self.to_decode = Router(options.decode_routing, options.seed, cost_to_decode)
         self.by_decode = options.first_token_from == codes.BY_DECODE
         self.now, self.events, self.serial = 0.0, 0, 0
         self.touched: set[int] = set()
@@ -220,6 +236,7 @@ class Cluster:
         at_arrival = self.options.decode_at == codes.AT_ARRIVAL
         if decodes and at_arrival and not self.keeps(rank.machine):
             self.bind(job, rank)
+        job.in_cache = rank.cache.found_tokens(job)
         job.queue_start = self.now
         self.put(job, rank)
 
@@ -311,6 +328,7 @@ class Cluster:
                 break
             rank.queue.remove(job)
             rank.blocks[job] = blocks
+            self.trim(rank)
             rank.extra_s += self.swap_seconds(job)
             job.swapped = job.preempted = False
             job.phase, job.admitted = "decoding", self.now
@@ -343,34 +361,69 @@ class Cluster:
     def admit(self, rank: Rank) -> list[tuple[Job, int]]:
         """Whole prompts, in order, for one step."""
         chunks: list[tuple[Job, int]] = []
-        while (job := rank.head()) and self.admissible(rank, job):
+        most = rank.machine.pool["max_tokens"]
+        for loaded in self.loaded_ones(rank):
             tokens = sum(size for _, size in chunks)
-            if chunks and tokens + job.to_prefill > rank.machine.pool["max_tokens"]:
+            if chunks and tokens + loaded.to_prefill - loaded.in_cache > most:
+                return chunks
+            self.begin(rank, loaded)
+            chunks.append((loaded, loaded.to_prefill - loaded.in_cache))
+        while job := rank.head():
+            tokens = sum(size for _, size in chunks)
+            if tokens >= most or not self.admissible(rank, job):
+                break
+            if chunks and tokens + job.to_prefill - job.in_cache > most:
                 self.seen["budget"] += 1
                 break
-            self.take(rank, job)
-            chunks.append((job, job.to_prefill - job.in_cache))
+            if self.take(rank, job):
+                chunks.append((job, job.to_prefill - job.in_cache))
         return chunks
+
+    def loaded_ones(self, rank: Rank) -> list[Job]:
+        """Jobs whose load has ended, in order, as many as the batch has places for."""
+        jobs = [job for job in rank.loading if job.phase == "loaded"]
+        jobs.sort(key=lambda job: (job.loaded_at, job.index))
+        return jobs[: int(rank.machine.pool["max_batch"]) - len(rank.running)]
 
     def admissible(self, rank: Rank, job: Job) -> bool:
         if job.swapped or len(rank.running) >= rank.machine.pool["max_batch"]:
             self.seen["batch_full"] += 1
             return False
-        if self.blocks_to_prefill(rank, job) > rank.free:
+        tokens = rank.cache.found_tokens(job)
+        self.seen["found_later"] += tokens > job.in_cache
+        self.seen["found_no_more"] += tokens < job.in_cache
+        job.in_cache = tokens
+        if self.blocks_to_prefill(rank, job) - rank.cache.in_use(job) > rank.free:
             self.seen["no_room"] += 1
             return False
         return True
 
-    def take(self, rank: Rank, job: Job) -> None:
-        """Out of the queue into the batch, with its blocks."""
-        rank.queue.remove(job)
+    def begin(self, rank: Rank, job: Job) -> None:
+        """Into the batch."""
+        if job in rank.loading:
+            rank.loading.remove(job)
+            self.seen["began_loaded"] += 1
         rank.running.append(job)
-        job.stays = self.will_stay(rank, job)
-        rank.blocks[job] = self.blocks_to_prefill(rank, job)
         job.phase, job.admitted, job.prefill = "prefilling", self.now, rank
-        job.in_cache, job.preempted = 0, False
-        job.sent, job.last_piece = 0, -NEVER
         job.prefill_start = self.now
+
+    def take(self, rank: Rank, job: Job) -> bool:
+        """Out of the queue, with its blocks, into the batch if nothing is to be loaded."""
+        rank.queue.remove(job)
+        job.stays = self.will_stay(rank, job)
+        self.seen["shared"] += rank.cache.in_use(job) > 0
+        rank.cache.enter(job)
+        rank.blocks[job] = self.blocks_to_prefill(rank, job)
+        self.trim(rank)
+        job.cached, job.loaded, job.preempted = job.in_cache, 0, False
+        rank.machine.totals["found_tokens"] += job.cached
+        self.seen["found"] += job.cached > 0
+        self.seen["all_found"] += job.cached == job.to_prefill - 1 > 0
+        job.sent, job.base, job.last_piece = 0, 0, -NEVER
+        if self.load(job):
+            return False
+        self.begin(rank, job)
+        return True
 
     def mixed_part(self, rank: Rank) -> Part:
         preempted = self.grow(rank)
@@ -382,10 +435,17 @@ class Cluster:
             if size:
                 chunks.append((started, size))
                 budget -= size
+        for loaded in [] if preempted else self.loaded_ones(rank):
+            if budget:
+                self.begin(rank, loaded)
+                size = min(budget, loaded.to_prefill - loaded.in_cache)
+                chunks.append((loaded, size))
+                budget -= size
         while not preempted and budget and (job := rank.head()):
             if not self.admissible(rank, job):
                 break
-            self.take(rank, job)
+            if not self.take(rank, job):
+                continue
             size = min(budget, job.to_prefill - job.in_cache)
             chunks.append((job, size))
             budget -= size
@@ -413,14 +473,16 @@ class Cluster:
         for job in wanted():
             rank.blocks[job] += 1
             self.seen["grown"] += 1
+        self.trim(rank)
         return preempted
 
     def preempt(self, rank: Rank, job: Job) -> None:
         job.preemptions += 1
         job.preempted = True
         rank.running.remove(job)
-        del rank.blocks[job]
-        self.note_change()
+        if job.phase == "decoding":
+            rank.cache.keep(job, self.context(job) - 1)
+        self.free(rank, job)
         self.seen["preempted_" + job.phase] += 1
         if job.phase == "decoding" and rank.machine.pool["preemption"] == codes.SWAP:
             rank.extra_s += self.swap_seconds(job)
@@ -431,6 +493,7 @@ class Cluster:
         job.to_prefill, job.in_cache = job.prompt + job.emitted, 0
         self.unbind(job)
         if rank.machine.may_prefill:
+            job.in_cache = rank.cache.found_tokens(job)
             self.put(job, rank)
         else:
             self.seen["recompute_elsewhere"] += 1
@@ -519,6 +582,7 @@ class Cluster:
                     self.end(job)
             for job, size in part.chunks:
                 job.in_cache += size
+                self.keep(part.rank, job, job.in_cache)
                 if job.in_cache == job.to_prefill:
                     self.end_prefill(job)
                 else:
@@ -533,9 +597,10 @@ class Cluster:
     def end(self, job: Job) -> None:
         rank = job.rank
         rank.running.remove(job)
-        del rank.blocks[job]
-        self.note_change()
+        rank.cache.keep(job, self.context(job) - 1)
         job.status, job.phase, job.finish = "finished", "gone", self.now
+        if not self.pass_on(job):
+            self.free(rank, job)
         for turn in self.jobs:
             if turn.parent == job.index:
                 self.arrivals.append((self.now + turn.think, turn.index))
@@ -570,7 +635,7 @@ class Cluster:
         )
         if job.reserved is None and not waited_for and self.room(job, to):
             self.reserve(job, to)
-        if job.reserved is not None:
+        if job.reserved is not None and job.in_cache > job.sent:
             self.send(job, job.reserved)
 
     def link(self, job: Job, machine: Machine) -> Any:
@@ -622,7 +687,8 @@ class Cluster:
         self.hand_offs.append(job)
 
     def room(self, job: Job, rank: Rank) -> bool:
-        return blocks_to_decode(rank.machine, job) - rank.blocks.get(job, 0) <= rank.free
+        there = rank.blocks[job] if job in rank.blocks else rank.cache.in_use(job)
+        return blocks_to_decode(rank.machine, job) - there <= rank.free
 
     def place(self, job: Job) -> bool:
         """Reserve where it is to decode, and send it there."""
@@ -640,6 +706,7 @@ class Cluster:
             if rank is job.rank:
                 self.seen["stays_after_all"] += 1
                 rank.blocks[job] = blocks_to_decode(rank.machine, job)
+                self.trim(rank)
                 job.phase, job.ready_at = "ready", self.now
                 rank.ready.append(job)
                 self.touched.add(rank.machine.index)
@@ -653,13 +720,18 @@ class Cluster:
 
     def reserve(self, job: Job, rank: Rank) -> None:
         job.reserved = rank
+        there = rank.cache.enter(job)
         rank.blocks[job] = blocks_to_decode(rank.machine, job)
+        self.trim(rank)
+        job.sent = job.base = min(there * rank.cache.unit, job.to_prefill)
+        self.seen["base"] += there > 0
+        self.seen["all_there"] += job.base == job.to_prefill
 
     def send(self, job: Job, rank: Rank) -> None:
         """Send what is in the cache and not yet sent."""
         source, target = job.rank.machine, rank.machine
         link = self.link(job, target)
-        tokens = job.in_cache - job.sent
+        tokens = max(0, job.in_cache - job.sent)
         size = tokens * float(link["bytes_per_token"])
         descriptors = link["descriptors"] + link["descriptors_per_token"] * tokens
         total = float(
@@ -678,16 +750,17 @@ class Cluster:
         done = max(start + total, least)
         if link["contention"] == codes.NIC:
             source.send_free = target.receive_free = done
-        if not job.sent:
+        if job.sent == job.base:
             job.transfer_start = start
         self.seen["pieces"] += job.phase == "prefilling"
-        job.sent, job.last_piece, job.transfer_end = job.in_cache, done, done
+        job.sent, job.last_piece = max(job.sent, job.in_cache), done
+        job.transfer_end = done
         if job.phase != "handing_off":
             return
         job.phase = "transferring"
         self.serial += 1
         self.transfers.append((done, self.serial, job, "end"))
-        size = job.in_cache * float(link["bytes_per_token"])
+        size = (job.in_cache - job.base) * float(link["bytes_per_token"])
         wait = size / float(link["dequant_bytes_per_s"])
         if wait:
             self.serial += 1
@@ -696,9 +769,11 @@ class Cluster:
         job.ready_at = done + wait
 
     def end_transfer(self, t: float, _: int, job: Job, what: str) -> None:
+        if what in {"loaded", "written"}:
+            self.end_load(job) if what == "loaded" else self.end_writing(job)
+            return
         if what == "end":
-            del job.rank.blocks[job]
-            self.note_change()
+            self.free(job.rank, job)
             self.touched.add(job.rank.machine.index)
             self.seen["transfers"] += 1
             assert job.reserved is not None
@@ -707,7 +782,190 @@ class Cluster:
             job.rank.coming.remove(job)
             job.rank.ready.append(job)
             job.phase = "ready"
+            self.keep(job.rank, job, job.to_prefill)
             self.touched.add(job.rank.machine.index)
+
+    # ---------------------------------------------------------------- tiers, next turns
+
+    def lay_tiers(self, tiers: Any) -> None:
+        """Each rank's levels from the host's memory down; the last is one for all."""
+        if tiers is None:
+            return
+        last = Store(int(tiers[0, 2]["room"]), None)
+        for machine in self.machines:
+            for rank in machine.ranks:
+                store: Store | None = last if last.room else None
+                levels: list[Level | None] = []
+                for row in reversed(tiers[machine.pool_index]):
+                    if levels and row["room"]:
+                        store = Store(int(row["room"]), store)
+                    way = (
+                        Level(store, float(row["latency_s"]), float(row["block_s"]))
+                        if store
+                        else None
+                    )
+                    there = row["room"] and (rank.cache.on or not levels)
+                    levels.insert(0, way if there else None)
+                rank.cache.levels = levels
+
+    def load(self, job: Job) -> bool:
+        """Load what comes next of a prompt from the first level that has it, if faster."""
+        rank, cache = job.rank, job.rank.cache
+        wanted = job.chain[: job.to_prefill // cache.unit] if cache.on else []
+        place = cache.shares[job]
+        if job.in_cache >= job.to_prefill - 1 or place >= len(wanted):
+            return False
+        having = [level for level in cache.levels if level and level.store.has(wanted[place])]
+        if not having:
+            return False
+        level, stop = having[0], place + 1
+        while stop < len(wanted) and level.store.has(wanted[stop]):
+            stop += 1
+        tokens = min(stop * cache.unit, job.to_prefill - 1) - job.in_cache
+        end = max(self.now, level.free) + level.latency + (stop - place) * level.block_s
+        left = job.to_prefill - job.in_cache
+        saved = self.alone(rank, left, job.in_cache)
+        saved -= self.alone(rank, left - tokens, job.in_cache + tokens)
+        if end - self.now >= saved:
+            self.seen["faster_computed"] += 1
+            return False
+        self.seen[f"loads_{cache.levels.index(level)}"] += 1
+        self.seen["load_waits"] += level.free > self.now
+        job.reading = Reading(level.store, wanted[place:stop], tokens, stop)
+        level.store.read(job.reading.ids)
+        level.free = end
+        self.seen["loads_again"] += job.phase == "loading"
+        if job.phase != "loading":
+            rank.loading.append(job)
+        job.phase = "loading"
+        self.serial += 1
+        self.transfers.append((end, self.serial, job, "loaded"))
+        return True
+
+    def alone(self, rank: Rank, tokens: int, earlier: int) -> float:
+        kind = int(rank.machine.pool["table"])
+        cross = float(tokens * earlier)
+        return prefill_seconds(self.steps, kind, tokens, float(tokens**2), cross, 1)
+
+    def end_load(self, job: Job) -> None:
+        rank, reading = job.rank, job.reading
+        assert reading is not None
+        job.reading = None
+        reading.store.done(reading.ids)
+        job.in_cache += reading.tokens
+        job.loaded += reading.tokens
+        rank.machine.totals["loaded_tokens"] += reading.tokens
+        self.keep(rank, job, reading.stop * rank.cache.unit)
+        if not self.load(job):
+            job.phase, job.loaded_at = "loaded", self.now
+            self.touched.add(rank.machine.index)
+
+    def pass_on(self, job: Job) -> bool:
+        """Begin to write a finished job's KV to where its next turn looks for it."""
+        rank, way = job.rank, self.options.next_turn
+        turns = any(turn.parent == job.index for turn in self.jobs)
+        caching = any(r.cache.on for machine in self.machines for r in machine.ranks)
+        if way == codes.RECOMPUTE_OUTPUT or not turns or job.prefill is rank or not caching:
+            return False
+        unit = rank.cache.unit
+        stop = min(len(job.chain), (self.context(job) - 1) // unit)
+        end = (
+            self.store(job, stop) if way == codes.WRITE_TO_STORE else self.send_back(job, stop)
+        )
+        if end is None:
+            return False
+        rank.blocks[job] = -(-stop * unit // int(rank.machine.pool["block"]))
+        self.note_change()
+        job.phase, job.writing = "writing", stop
+        self.serial += 1
+        self.transfers.append((end, self.serial, job, "written"))
+        return True
+
+    def send_back(self, job: Job, stop: int) -> float | None:
+        rank, to = job.rank, job.prefill
+        assert to is not None
+        if not to.machine.up or not to.cache.on:
+            return None
+        there = to.cache.found_in(job.chain[:stop])
+        shared = sum(bool(to.cache.users[i]) for i in job.chain[:there])
+        if there == stop or (stop - shared) * to.cache.span > to.free:
+            self.seen["no_room_to_return"] += there < stop
+            return None
+        to.cache.take_in(job, there)
+        to.blocks[job] = stop * to.cache.span
+        self.trim(to)
+        link, tokens = self.link(job, to.machine), (stop - there) * rank.cache.unit
+        descriptors = link["descriptors"] + link["descriptors_per_token"] * tokens
+        start, nic = self.now, link["contention"] == codes.NIC
+        if nic:
+            start = max(start, rank.machine.send_free, to.machine.receive_free)
+        size = tokens * float(link["bytes_per_token"])
+        end = start + link["latency_s"] + descriptors * link["descriptor_s"]
+        end = float(end + size / link["bytes_per_s"])
+        if nic:
+            rank.machine.send_free = to.machine.receive_free = end
+        to.machine.totals["returned_tokens"] += tokens
+        self.seen["returned"] += 1
+        return end
+
+    def store(self, job: Job, stop: int) -> float | None:
+        level = job.rank.cache.levels[2]
+        assert level is not None
+        lacks = sum(not level.store.has(i) for i in job.chain[:stop])
+        if not lacks:
+            return None
+        level.free = max(self.now, level.free) + level.latency + lacks * level.block_s
+        job.rank.machine.totals["returned_tokens"] += lacks * job.rank.cache.unit
+        self.seen["stored"] += 1
+        return level.free
+
+    def end_writing(self, job: Job) -> None:
+        rank, to, unit = job.rank, job.prefill, job.rank.cache.unit
+        job.phase = "gone"
+        if self.options.next_turn == codes.WRITE_TO_STORE:
+            level = rank.cache.levels[2]
+            assert level is not None
+            for i in reversed(job.chain[: job.writing]):
+                level.store.put(i)
+            to = None
+        self.free(rank, job)
+        self.touched.add(rank.machine.index)
+        if to:
+            self.keep(to, job, job.writing * unit)
+            self.free(to, job)
+            self.touched.add(to.machine.index)
+
+    def stop_writing(self, job: Job, failed: Machine) -> None:
+        """Neither end keeps what it has for it, if one of them failed."""
+        ends = [job.rank]
+        if self.options.next_turn == codes.WRITE_BACK and job.prefill:
+            ends.append(job.prefill)
+        if failed in [rank.machine for rank in ends]:
+            self.leave_queues(job)
+            for rank in ends:
+                self.free(rank, job)
+            job.phase = "gone"
+            self.seen["stopped_writing"] += 1
+
+    # ---------------------------------------------------------------- memory
+
+    def trim(self, rank: Rank) -> None:
+        """Forget what was let go if its memory is needed."""
+        self.seen["forgotten"] += rank.cache.trim()
+
+    def keep(self, rank: Rank, job: Job, tokens: int) -> None:
+        """Into the cache; where it has some of it already, memory is freed."""
+        used, shared = rank.used, rank.cache.shares.get(job, 0)
+        rank.cache.keep(job, tokens)
+        self.seen["twice"] += rank.used < used
+        if rank.cache.shares.get(job, 0) > shared:
+            self.note_change()
+
+    def free(self, rank: Rank, job: Job) -> None:
+        """A job's memory, but for what stays in the cache."""
+        del rank.blocks[job]
+        rank.cache.leave(job)
+        self.note_change()
 
     # ---------------------------------------------------------------- faults and roles
 
@@ -734,7 +992,9 @@ class Cluster:
         """Step and memory are gone: what was on it, or on its way to it, starts anew."""
         machine.up, machine.parts, machine.ends = False, [], NEVER
         machine.send_free = machine.receive_free = -NEVER
-        under_way = [job for job in self.jobs if job.phase not in {"outside", "gone"}]
+        under_way = [
+            job for job in self.jobs if job.phase not in {"outside", "gone", "writing"}
+        ]
         lost = [
             job
             for job in under_way
@@ -742,16 +1002,23 @@ class Cluster:
             or (job.phase == "transferring" and job.bound_for is not None
                 and job.bound_for.machine is machine)
         ]  # fmt: skip
-        for job in under_way:
-            if job in lost:
+        for job in reversed(self.jobs):
+            if job.phase == "writing":
+                self.stop_writing(job, machine)
+            elif job in lost:
                 self.seen["lost_" + job.phase] += 1
                 self.leave_queues(job)
                 self.forget(job)
-            elif job.bound_for is not None and job.bound_for.machine is machine:
+            elif (
+                job in under_way
+                and job.bound_for is not None
+                and job.bound_for.machine is machine
+            ):
                 self.seen["unbound_" + job.phase] += 1
                 self.unbind(job)
         for rank in machine.ranks:
             rank.extra_s = 0.0
+            rank.cache.clear()
         self.note_change()
         for job in lost:
             job.retries += 1
@@ -769,10 +1036,14 @@ class Cluster:
         """Out of every list and memory of its own rank, and of the one that it is bound for."""
         self.unbind(job)
         rank = job.rank
-        for jobs in (rank.queue, rank.running, rank.ready, rank.coming):
+        if job.reading:
+            job.reading.store.done(job.reading.ids)
+            job.reading = None
+        for jobs in (rank.queue, rank.running, rank.ready, rank.coming, rank.loading):
             if job in jobs:
                 jobs.remove(job)
         rank.blocks.pop(job, None)
+        rank.cache.leave(job)
         job.phase = "outside"
         self.note_change()
 
@@ -781,10 +1052,11 @@ class Cluster:
         rank = job.bound_for
         if rank is not None and rank is not job.rank:
             rank.coming.remove(job)
+            rank.cache.leave(job)
             if rank.blocks.pop(job, 0):
                 self.note_change()
         job.target = job.reserved = None
-        job.sent, job.last_piece = 0, -NEVER
+        job.sent, job.base, job.last_piece = 0, 0, -NEVER
 
     def switch(self, machine: Machine, role: int) -> None:
         """What runs on it goes on; prompts that wait go elsewhere if it takes no more."""
@@ -824,3 +1096,19 @@ class Cluster:
             )
             self.switch(idlest, codes.DECODE)
             self.seen["switched_to_decode"] += 1
+
+
+def chain_of(requests: Requests, index: int) -> list[int]:
+    """Ids of the blocks of a request."""
+    start, stop = requests.block_start[index : index + 2]
+    return [int(i) for i in requests.blocks[start:stop]]
+
+
+def cost_to_prefill(job: Job, rank: Rank) -> int:
+    """Tokens to compute there until the job's prompt is done, but for a constant."""
+    return rank.pending_tokens() - rank.cache.found_tokens(job)
+
+
+def cost_to_decode(job: Job, rank: Rank) -> int:
+    """Tokens of KV there once the job's prompt has come, those found counted twice off."""
+    return rank.used * int(rank.machine.pool["block"]) - rank.cache.found(job) * rank.cache.unit

@@ -12,9 +12,21 @@ from chipsim.cluster.engine import codes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tests.cluster.oracle_prefix import Cache, Store
+
 NEVER = math.inf
 NAN = math.nan
 MASK = 2**64 - 1
+
+
+@dataclass(eq=False)
+class Reading:
+    """What a job loads: ids from a store, and how many of its tokens and blocks that makes."""
+
+    store: Store
+    ids: list[int]
+    tokens: int
+    stop: int
 
 
 @dataclass(eq=False)
@@ -27,6 +39,7 @@ class Job:
     priority: int
     parent: int
     think: float
+    chain: list[int]  # ids of its blocks
     arrival: float = NAN
     arrived: bool = False
     status: str = "pending"
@@ -36,6 +49,10 @@ class Job:
     to_prefill: int = 0  # tokens that a prefill has to bring into a cache
     in_cache: int = 0  # of these, computed or found
     cached: int = 0
+    loaded: int = 0
+    reading: Reading | None = None
+    writing: int = 0  # leading blocks of its chain
+    loaded_at: float = NAN
     preemptions: int = 0
     retries: int = 0
     draws: int = 0
@@ -51,6 +68,7 @@ class Job:
     entered: float = NAN  # into the queue for hand-offs
     ready_at: float = NAN
     sent: int = 0
+    base: int = 0  # of these, there before
     last_piece: float = -NEVER  # end of the last piece sent
     chunk_start: float = NAN
     chunk_s: float = NAN
@@ -84,12 +102,14 @@ class Rank:
     running: list[Job] = field(default_factory=list)
     ready: list[Job] = field(default_factory=list)
     coming: list[Job] = field(default_factory=list)
+    loading: list[Job] = field(default_factory=list)  # or loaded, and not yet in the batch
     blocks: dict[Job, int] = field(default_factory=dict)
     extra_s: float = 0.0
+    cache: Cache = field(init=False)
 
     @property
     def used(self) -> int:
-        return sum(self.blocks.values())
+        return sum(self.blocks.values()) - self.cache.saved
 
     @property
     def free(self) -> int:
@@ -103,10 +123,16 @@ class Rank:
         return [job for job in self.running if job.phase == "decoding"]
 
     def requests(self) -> int:
-        return len(self.queue) + len(self.running) + len(self.ready) + len(self.coming)
+        return (
+            len(self.queue)
+            + len(self.running)
+            + len(self.ready)
+            + len(self.coming + self.loading)
+        )
 
     def pending_tokens(self) -> int:
-        prompts = [job for job in self.queue + self.running if job.phase != "decoding"]
+        waiting = self.queue + self.loading
+        prompts = [job for job in waiting + self.running if job.phase != "decoding"]
         left = sum(job.to_prefill - job.in_cache for job in prompts if not job.swapped)
         swapped = sum(job.swapped for job in self.queue)
         return left + swapped + len(self.decodes()) + len(self.ready) + len(self.coming)
@@ -188,8 +214,8 @@ def mix(value: int) -> int:
 class Router:
     """A policy and what it remembers."""
 
-    def __init__(self, policy: int, seed: int) -> None:
-        self.policy, self.seed = policy, seed
+    def __init__(self, policy: int, seed: int, cost: Callable[[Job, Rank], int]) -> None:
+        self.policy, self.seed, self.cost = policy, seed, cost
         self.last = Place()
 
     def pick(
@@ -197,6 +223,9 @@ class Router:
     ) -> Rank:
         """A machine of those given, by the sum over its ranks; in it, one of ``ranks``."""
         place = {machine.index: machine.ranks for machine in machines}
+        if self.policy == codes.LONGEST_PREFIX:
+            all_ranks = [rank for own in place.values() for rank in own if ranks(rank)]
+            return min(all_ranks, key=lambda rank: (self.cost(job, rank), rank.number))
         machine = self._one(job, place, self.last)
         own = place[machine]
         if len(own) == 1:

@@ -20,6 +20,7 @@ from chipsim.cluster.engine import (
     instances,
     links,
     pools,
+    tiers,
     timers,
 )
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 TICK = 1 / 64
 TOKENS, BATCH = 96, 8
+UNIT = 4
+"""Tokens of a block of a chain."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Scenario:
     timers: Any
     options: Options
     joules: Steps
+    tiers: Any
 
     def given(self) -> dict[str, Any]:
         """As keywords."""
@@ -52,7 +56,7 @@ class Scenario:
         fields = ("arrival_s", "prompt", "output", "priority", "parent", "think_s")
         rows = {name: getattr(self.requests, name).tolist() for name in fields}
         lines = [f"{name}={values}" for name, values in rows.items()]
-        for name in ("pools", "instances", "links", "timers"):
+        for name in ("pools", "instances", "links", "tiers", "timers"):
             table = getattr(self, name)
             lines += [f"{name}: {dict(zip(table.dtype.names, row, strict=True))}"
                       for row in table.ravel().tolist()]  # fmt: skip
@@ -80,6 +84,9 @@ class Family:
     faults: bool = False
     switches: bool = False  # of roles, at given times
     load: bool = False  # the same, by looks at the load
+    prefixes: bool = False  # prompts have beginnings in common, and pools keep them
+    tiers: bool = False
+    next_turn: tuple[str, ...] = ("recompute",)
     exact: bool = True
 
     def but(self, **changes: Any) -> Family:
@@ -94,6 +101,8 @@ def scenarios(draw: DrawFn, family: Family) -> Scenario:
     machines = draw(_instances(family, rows))
     random = np.random.default_rng(draw(st.integers(0, 2**16)))
     steps = _steps(random, rows, family.exact)
+    if family.tiers:  # so that loading pays
+        steps = steps._replace(prefill=steps.prefill.cumsum(axis=-1) / 4)
     return Scenario(
         requests=draw(_requests(family)),
         steps=steps,
@@ -103,6 +112,7 @@ def scenarios(draw: DrawFn, family: Family) -> Scenario:
         timers=draw(_changes(family, len(machines))),
         options=draw(_options(family)),
         joules=_steps(random, rows, family.exact)._replace(limit=steps.limit),
+        tiers=draw(_tiers(family, rows)),
     )
 
 
@@ -112,25 +122,44 @@ def _ticks(most: int) -> SearchStrategy[float]:
 
 @st.composite
 def _requests(draw: DrawFn, family: Family) -> Requests:
-    size = draw(st.integers(1, 16))
+    size = draw(st.integers(10 if family.tiers else 1, 16))
 
     def each(values: SearchStrategy[Any]) -> list[Any]:
         return draw(st.lists(values, min_size=size, max_size=size))
 
-    gaps = each(st.sampled_from([0, 0, 1, 2, 3, 9, 40]))
+    # What falls into a tier was let go before.
+    gaps = each(st.sampled_from([0, 9, 40, 150] if family.tiers else [0, 0, 1, 2, 3, 9, 40]))
     parents = [-1] * size
     if family.turns:
         parents = [draw(st.integers(-1, i - 1)) if draw(st.booleans()) else -1
                    for i in range(size)]  # fmt: skip
     scale = TICK if family.exact else TICK * 1.0371
+    prompt, output = each(st.integers(8 if family.tiers else 1, 30)), each(st.integers(1, 20))
+    chains = draw(_chains(prompt, output)) if family.prefixes else [[] for _ in prompt]
     return Requests.of(
         np.cumsum(gaps) * scale,
-        each(st.integers(1, 30)),
-        each(st.integers(1, 20)),
+        prompt,
+        output,
+        block_start=np.cumsum([0, *map(len, chains)]),
+        blocks=[i for chain in chains for i in chain],
+        prefix_block=UNIT,
         priority=each(st.integers(0, 2)),
         parent=parents,
         think_s=each(_ticks(20)),
     )
+
+
+@st.composite
+def _chains(draw: DrawFn, prompt: list[int], output: list[int]) -> list[list[int]]:
+    """Ids of blocks: a request's begin as an earlier one's; some go on over its output."""
+    chains: list[list[int]] = []
+    for own, more in zip(prompt, output, strict=True):
+        length = (own + draw(st.sampled_from([0, more]))) // UNIT
+        like = draw(st.sampled_from(chains)) if chains else []
+        common = like[: min(length, draw(st.sampled_from([0, 1, 2, 9, 9])))]
+        new = 1 + max((i for chain in chains for i in chain), default=-1)
+        chains.append([*common, *range(new, new + length - len(common))])
+    return chains
 
 
 @st.composite
@@ -167,7 +196,7 @@ def _changes(draw: DrawFn, family: Family, machines: int) -> Any:
 def _pool(draw: DrawFn, family: Family, table: int) -> Any:
     batching = draw(st.sampled_from(family.batching))
     batch = draw(st.integers(1, family.batch))
-    block = draw(st.sampled_from([1, 2, 4, 16]))
+    block = draw(st.sampled_from([1, 2, UNIT] if family.prefixes else [1, 2, 4, 16]))
     room = draw(st.integers(*family.room))
     least = batch if batching == "chunked" else 1
     return pools(
@@ -181,9 +210,27 @@ def _pool(draw: DrawFn, family: Family, table: int) -> Any:
         kv_blocks=max(1, room // block),
         max_batch=batch,
         max_tokens=draw(st.integers(least, family.tokens)),
+        prefix_cache=draw(st.sampled_from([0, 1, 1])) if family.prefixes else 0,
         max_queue=draw(st.sampled_from([-1, -1, -1, 0, 1, 3])),
         host_bytes_per_s=draw(st.sampled_from([np.inf, 512.0, 128.0])),
         kv_bytes_per_token=draw(st.sampled_from([0.0, 1.0, 4.0])),
+    )
+
+
+@st.composite
+def _tiers(draw: DrawFn, family: Family, rows: int) -> Any:
+    """Memory below the ranks' own; there is a store where conversations need it."""
+    if not family.tiers:
+        return tiers(rows)
+    rooms = st.sampled_from([0, 2, 5, 100])
+    room = [draw(rooms) for _ in range(3 * rows)]
+    stores = st.sampled_from([3, 100] if "shared" in family.next_turn else [0, 3, 100])
+    room[2::3] = [draw(stores)] * rows
+    return tiers(
+        rows,
+        room=room,
+        latency_s=[draw(st.sampled_from([0.0, TICK])) for _ in room],
+        block_s=[draw(st.sampled_from([0.0, TICK / 4, TICK / 2])) for _ in room],
     )
 
 
@@ -221,8 +268,10 @@ def _options(draw: DrawFn, family: Family) -> Options:
             codes.LEAST_REQUESTS,
             codes.LEAST_TOKENS,
             codes.LEAST_KV,
+            *[codes.LONGEST_PREFIX] * (3 * family.prefixes),
         ]
     )
+    looks: dict[str, Any] = draw(_LOOKS) if family.load else {}
     never = st.just(2**62)
     return Options(
         routing=draw(routing),
@@ -236,7 +285,8 @@ def _options(draw: DrawFn, family: Family) -> Options:
         max_events=draw(never | st.integers(0, 60)) if family.bounds else 2**62,
         log_steps=True,
         energy=True,
-        **(draw(_LOOKS) if family.load else {}),
+        next_turn=codes.NEXT_TURN[draw(st.sampled_from(family.next_turn))],
+        **looks,
     )
 
 

@@ -20,6 +20,17 @@ CHANGED = PAIRS.but(
     ranks=2, decode_at=("arrival", "prefill_end"), keep_mixed=(True, False),
     retry=(0.0, 1 / 32), overlap=("serial", "layerwise", "stream"), room=(40, 80),
 )  # fmt: skip
+PREFIXES = COLOCATED.but(prefixes=True)
+APART = PAIRS.but(
+    decode_at=("arrival", "prefill_end"), ranks=2, overlap=("serial", "layerwise")
+)
+NEXT_TURNS = APART.but(
+    prefixes=True,
+    turns=True,
+    tiers=True,
+    next_turn=("write_back", "shared"),
+    roles=("prefill", "decode"),
+)
 STREAM = PAIRS.but(batching=("chunked",), overlap=("stream",))
 
 FAMILIES = {
@@ -61,6 +72,17 @@ FAMILIES = {
     "switches": CHANGED.but(switches=True),
     "by_load": CHANGED.but(load=True),
     "everything": CHANGED.but(switches=True, load=True, faults=True, turns=True, exact=False),
+    "prefixes": PREFIXES.but(batching=("prefill_first", "decode_first"), ranks=2),
+    "prefixes_tight": PREFIXES.but(reserve=("prompt",), room=(40, 55)),
+    "prefixes_apart": APART.but(prefixes=True, turns=True),
+    "prefixes_stream": STREAM.but(prefixes=True, decode_at=("arrival",)),
+    "tiers": PREFIXES.but(tiers=True, ranks=2, turns=True, room=(25, 45)),
+    "tiers_chunked": PREFIXES.but(tiers=True, batching=("chunked",), tokens=24, exact=False),
+    "tiers_fail": CHANGED.but(
+        prefixes=True, tiers=True, faults=True, turns=True, switches=True
+    ),
+    "next_turns": NEXT_TURNS,
+    "next_turns_fail": NEXT_TURNS.but(faults=True, roles=("prefill", "decode", "mixed")),
     "rough": PAIRS.but(exact=False, ranks=2, overlap=("serial", "layerwise", "stream")),
 }
 """What the scenarios of a test have in common."""
@@ -91,11 +113,28 @@ REACHED = {
     "switches": "switched sent_away transfers too_large",
     "by_load": "switched_to_prefill switched_to_decode stays_after_all",
     "everything": "switched lost_decoding recovered swap_in turns",
+    "prefixes": "found all_found shared forgotten found_later",
+    "prefixes_tight": "found forgotten preempted_decoding",
+    "prefixes_apart": "found base twice forgotten",
+    "prefixes_stream": "found base",
+    "tiers": "loads_0 began_loaded",
+    "tiers_chunked": "loads_0 began_loaded",
+    "tiers_fail": "found base lost_decoding recovered switched",
+    "next_turns": "stored",
+    "next_turns_fail": "stored",
     "rough": "layerwise transfers mixed_s preempted_decoding",
 }
 """What must have happened in them, or they test less than they say."""
 
 IN_DEPTH = {
+    "prefixes_tight": "twice swap_in",
+    "prefixes_apart": "all_there bound layerwise",
+    "prefixes_stream": "pieces all_there",
+    "tiers": "loads_1 loads_2 load_waits loads_again faster_computed",
+    "tiers_chunked": "loads_1 loads_2 faster_computed twice",
+    "tiers_fail": "lost_loading loads_0 loads_2 lost_transferring",
+    "next_turns": "returned no_room_to_return loads_2",
+    "next_turns_fail": "returned stopped_writing",
     "fails_apart": "lost_arrived lost_ready unbound_prefilling unbound_handing_off no_place",
     "moves_on": "pieces",
     "switches": "no_instance stays_after_all",
@@ -108,10 +147,10 @@ TIMES = {
     "prefill_end_s": "prefill_end", "transfer_start_s": "transfer_start",
     "transfer_end_s": "transfer_end", "decode_start_s": "decode_start", "finish_s": "finish",
 }  # fmt: skip
-COUNTS = ("prompt", "output", "emitted", "cached", "preemptions", "retries")
+COUNTS = ("prompt", "output", "emitted", "cached", "loaded", "preemptions", "retries")
 TOTALS = (
     "prefill_s", "decode_s", "mixed_s", "steps", "prompt_tokens", "decode_tokens", "joules",
-    "used_seconds",
+    "used_seconds", "found_tokens", "loaded_tokens", "returned_tokens",
 )  # fmt: skip
 
 
