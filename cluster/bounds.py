@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from chipsim.cluster.engine.steps import octave_point
 from chipsim.cluster.verdicts import Limit, breaking, limits_of
+from chipsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from chipsim.cluster.latency_table import LatencyTable
@@ -153,9 +154,17 @@ class Bounds:
     ----------
     needs : list of Need
         Empty where the objective bounds nothing (no limit on TTFT, or a closed loop).
+
+    Raises
+    ------
+    ConfigError
+        A pool keeps prefixes: prompts may cost next to nothing, and their KV be shared.
     """
 
     def __init__(self, cluster: Cluster, workload: Workload) -> None:
+        if cluster.caching:
+            allowed = "none: bounds take KV as held once for each request, none as shared"
+            raise ConfigError(cluster.scenario.name, "pools.prefix_cache", "rank", allowed)
         self.cluster, self.workload = cluster, workload
         scenario = cluster.scenario
         moves = scenario.routing == "mixed_pool" or bool(scenario.switches)
@@ -166,7 +175,6 @@ class Bounds:
             may = (moves or pool.role != "decode", moves or pool.role != "prefill")
             tokens = float(held.block * held.kv_blocks * held.ranks)
             self.pools[name] = efficiency(cluster.replicas[name].table, pool, may, tokens)
-        self.cached = any(pool.prefix_cache != "none" for pool in scenario.pools.values())
         self.final = all(
             pool.reserve == "final"
             for pool in scenario.pools.values()
@@ -277,7 +285,7 @@ class Bounds:
 
     def _prompts(self, ttft: Limit) -> Iterator[Need]:
         for chosen, seconds, meet in self._windows(ttft.each, [ttft]):
-            tokens = self._least(self._prompt[chosen], meet)
+            tokens = self._least(self.workload.prompt_tokens[chosen], meet)
             yield Need(ttft.name, seconds, tokens, 0.0, 0.0, 0.0)
 
     def _decodes(self, ttft: Limit, later: Limit) -> Iterator[Need]:
@@ -293,7 +301,7 @@ class Bounds:
         read = steps * prompt + steps * (steps + 1) / 2
         held = (prompt + (output if self.final else 0)) * steps
         for chosen, seconds, meet in self._windows(each, limits):
-            amounts = (self._prompt, steps, read, held)
+            amounts = (self.workload.prompt_tokens, steps, read, held)
             yield Need(why, seconds, *(self._least(amount[chosen], meet) for amount in amounts))
 
     def _windows(
@@ -308,12 +316,6 @@ class Bounds:
             meet = int(chosen.sum()) - late
             if meet > 0:
                 yield chosen, float(time - arrival[0]), meet
-
-    @property
-    def _prompt(self) -> npt.NDArray[np.int64]:
-        """Prompt tokens that are surely computed."""
-        prompt = self.workload.prompt_tokens
-        return np.zeros_like(prompt) if self.cached else prompt
 
     @staticmethod
     def _least(amounts: npt.NDArray[np.generic], count: int) -> float:

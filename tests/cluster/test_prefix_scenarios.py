@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from chipsim.cluster.bounds import Bounds
 from chipsim.cluster.simulate import Cluster
 from chipsim.errors import ChipsimError, ConfigError
 from tests.cluster.test_simulate import scenario
@@ -105,3 +106,9 @@ def test_what_is_wrong_is_named(tmp_path: Path, changes: dict[str, Any], said: s
         cached(tmp_path, **changes)
     assert isinstance(raised.value, ConfigError)
     assert "\n" not in str(raised.value)
+
+
+def test_bounds_that_a_cache_would_break_are_refused(tmp_path: Path) -> None:
+    cluster = cached(tmp_path).cluster
+    with pytest.raises(ConfigError, match="prefix_cache"):
+        Bounds(cluster, cluster.workload)
