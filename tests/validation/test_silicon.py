@@ -220,9 +220,14 @@ def test_a_chip_without_rows_is_refused(tmp_path: Path) -> None:
 def test_the_figure_holds_every_point() -> None:
     result = packaged()
     figure = silicon_figure(result)
-    shown = [trace for trace in figure.data if trace.mode == "markers"]
+    marked = [trace for trace in figure.data if trace.mode == "markers"]
+    shown = [trace for trace in marked if trace.customdata is not None]
+    named = {trace.name.split(" (")[0] for trace in marked if trace.customdata is None}
+    assert set(result.points.chip) < named
+    assert "GEMM" in named
     assert sum(len(trace.x) for trace in shown) == len(result.points)
     assert sum(trace.x[0] in set(result.points.reference) for trace in shown) == len(shown)
-    hovers = [text for trace in shown if " gemm" in trace.name for text in trace.customdata]
+    hovers = [text for trace in shown for text in trace.customdata if " gemm " in text]
+    assert hovers
     assert all("m=" in text for text in hovers)
     assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
