@@ -13,7 +13,7 @@ from chipsim.cli.provision import JournalOption, SeedsOption, read_seeds
 from chipsim.errors import ChipsimError, ConfigError
 
 if TYPE_CHECKING:
-    from chipsim.cluster.planning import Ranking
+    from chipsim.cluster.ranking import Ranking
     from chipsim.cluster.scenario import Scenario
 
 ENDINGS = (".csv", ".parquet", ".json")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from chipsim.cluster.planning import Ranking
+    from chipsim.cluster.ranking import Ranking
 
 VALUE = {"rate": ("req/s", "capacity_rps"), "latency": ("mean E2E", "mean_e2e_s")}
 

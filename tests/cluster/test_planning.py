@@ -14,14 +14,9 @@ from chipsim.cluster.deployment import Deployment
 from chipsim.cluster.inventory import Kind, Owned, parse_inventory
 from chipsim.cluster.journal import Journal
 from chipsim.cluster.layouts import layouts
-from chipsim.cluster.planning import (
-    STEP,
-    Ranking,
-    Tuning,
-    _Search,
-    plan_inventory,
-    with_whole_requests,
-)
+from chipsim.cluster.plan_space import STEP, PlanSpace, with_whole_requests
+from chipsim.cluster.planning import plan_inventory
+from chipsim.cluster.ranking import Ranking, Tuning
 from chipsim.cluster.scenario import Scenario
 from chipsim.errors import ChipsimError
 from chipsim.present.deployment import sketch
@@ -61,8 +56,8 @@ def plan(scenario: Scenario, **fields: Any) -> Ranking:
     return plan_inventory(INVENTORY, scenario, **(given | fields))
 
 
-def search(scenario: Scenario, plans: tuple[str, ...] = BOTH) -> _Search:
-    return _Search(INVENTORY, with_whole_requests(scenario), (0,), plans,
+def search(scenario: Scenario, plans: tuple[str, ...] = BOTH) -> PlanSpace:
+    return PlanSpace(INVENTORY, with_whole_requests(scenario), (0,), plans,
                    (CHUNKS, BATCHES), 60.0, Journal())  # fmt: skip
 
 
