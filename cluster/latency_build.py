@@ -60,9 +60,10 @@ def latency_table(
     precision: Precision | str | None = None,
     load: ExpertLoad | str | None = None,
     steps: Steps = "both",
+    whole_prompts: bool = False,
     with_energy: bool = False,
 ) -> LatencyTable:
-    """Sample the steps of a model on chips: about 3,000 estimates, a few seconds.
+    """Sample the steps of a model on chips: some thousand estimates, a few seconds.
 
     Parameters
     ----------
@@ -75,6 +76,9 @@ def latency_table(
     steps : str
         ``"prefill"``, ``"decode"`` or ``"both"``: what the instance runs; the seconds of
         other steps are infinite.
+    whole_prompts : bool
+        No step computes part of a prompt behind a part that was there before (chunks, a
+        cached prefix): attention is sampled without, which is most of the work.
     with_energy : bool
         Joules too; left out where the chip is not described enough.
 
@@ -106,14 +110,19 @@ def latency_table(
     )
     if steps not in ("prefill", "decode", "both"):
         raise ConfigError("latency_table", "steps", steps, "prefill, decode, both")
-    return _Build(phases, Sizes(**sizes), steps, with_energy).table()
+    return _Build(phases, Sizes(**sizes), steps, whole_prompts, with_energy).table()
 
 
 class _Build:
     """The parts of a table, each a pair of seconds and joules on its grid."""
 
     def __init__(
-        self, phases: PhaseModel, sizes: Sizes, steps: Steps, with_energy: bool
+        self,
+        phases: PhaseModel,
+        sizes: Sizes,
+        steps: Steps,
+        whole_prompts: bool,
+        with_energy: bool,
     ) -> None:
         self.sampler = StepSampler(phases, _energy_model(phases.performance.chip, with_energy))
         self.phases = phases
@@ -124,6 +133,8 @@ class _Build:
         self.batches = geometric_grid(max(2, min(sequences, tokens)), 4, 8)
         self.queries = query_grid(max(2, tokens))
         self.prefixes = np.concatenate([[0], geometric_grid(max(16, context), 2)[6:]])
+        if whole_prompts:
+            self.prefixes = np.array([0])
 
     def table(self) -> LatencyTable:
         """Sample everything."""
@@ -146,7 +157,7 @@ class _Build:
             chips=plan.chips,
             batches=self.batches.astype(np.float64),
             queries=self.queries.astype(np.float64),
-            prefixes=self.prefixes.astype(np.float64),
+            prefixes=_two_or_more(self.prefixes.astype(np.float64)),
             limit=self.sampler.limit,
             seconds=seconds,
             joules=joules if self.sampler.energy is not None else None,
@@ -186,7 +197,7 @@ class _Build:
         """Attention of prompts where a step can come near it; beyond, in proportion."""
         shape = (2, len(self.batches), len(self.queries), len(self.prefixes))
         if not self.prefills:
-            return np.full(shape, np.inf)
+            return np.full((*shape[:3], max(2, shape[3])), np.inf)
         found = np.zeros(shape)
         for i, j, k in np.ndindex(shape[1:]):
             batch, query, prefix = self.batches[i], self.queries[j], self.prefixes[k]
@@ -198,7 +209,7 @@ class _Build:
                 found[:, i, j, k] = self.sampler.prefill_sequences(
                     int(batch), int(query), int(prefix)
                 )
-        return found
+        return np.repeat(found, 2, axis=3) if len(self.prefixes) == 1 else found
 
     def _contexts(self) -> Floats:
         """Attention of decodes: quantity, whole or bounded, sequences, points."""
@@ -215,6 +226,11 @@ class _Build:
                     pair = self.sampler.decode_sequences(int(batch), max(1, int(context)))
                     sampled[i, j] = np.stack(pair)
         return _over_rows(rows, sampled, self.sequences)
+
+
+def _two_or_more(axis: Floats) -> Floats:
+    """An axis as the engine reads it: a second point, of the same value, where there is one."""
+    return np.append(axis, axis[-1] + 1.0) if len(axis) == 1 else axis
 
 
 def _over_rows(rows: Ints, sampled: Floats, most: int) -> Floats:

@@ -37,14 +37,18 @@ class Need:
         ``prefill``, ``decode`` or ``both``.
     sizes : Sizes
         The largest steps.
+    whole_prompts : bool
+        No step computes part of a prompt behind another part.
     """
 
     steps: Steps
     sizes: Sizes
+    whole_prompts: bool = False
 
     def __or__(self, other: Need) -> Need:
         steps = self.steps if self.steps == other.steps else "both"
-        return Need(steps, Sizes(*map(max, self.sizes, other.sizes)))
+        whole = self.whole_prompts and other.whole_prompts
+        return Need(steps, Sizes(*map(max, self.sizes, other.sizes)), whole)
 
     @property
     def rounded(self) -> Sizes:
@@ -130,12 +134,17 @@ def replicas(
     ConfigError, InfeasibleError, UnknownNameError
         As `chipsim.cluster.latency_build.latency_table`, or of measured steps.
     """
-    needs: dict[Chips, Need] = {}
-    for spec, need in wanted.values():
-        key = _chips(spec, scenario)
+    # Large tables of whole prompts and small ones of chunks do not make one that is both.
+    needs: dict[tuple[Chips, bool], Need] = {}
+    keys = {
+        name: (_chips(spec, scenario), need.whole_prompts)
+        for name, (spec, need) in wanted.items()
+    }
+    for name, (_, need) in wanted.items():
+        key = keys[name]
         needs[key] = needs[key] | need if key in needs else need
     return {
-        name: _replica(spec, scenario, model, needs[_chips(spec, scenario)], with_energy)
+        name: _replica(spec, scenario, model, needs[keys[name]], with_energy)
         for name, (spec, _) in wanted.items()
     }
 
@@ -195,7 +204,7 @@ def _replica(
     else:
         chips = _chips(spec, scenario)
         build = _build if chips.from_files else _kept
-        table = build(chips, need.steps, need.rounded, with_energy)
+        table = build(chips, need.steps, need.rounded, need.whole_prompts, with_energy)
     table = scaled(table, spec.prefill_factor, spec.decode_factor)
     return Replica(table, chip, plan, precision)
 
@@ -218,7 +227,9 @@ def scaled(table: LatencyTable, prefill: float, decode: float) -> LatencyTable:
     )
 
 
-def _build(chips: Chips, steps: Steps, sizes: Sizes, with_energy: bool) -> LatencyTable:
+def _build(
+    chips: Chips, steps: Steps, sizes: Sizes, whole_prompts: bool, with_energy: bool
+) -> LatencyTable:
     on: str | PerformanceModel = str(chips.chip)
     if chips.power_cap is not None:
         from chipsim.cost.cap import CappedModel
@@ -235,6 +246,7 @@ def _build(chips: Chips, steps: Steps, sizes: Sizes, with_energy: bool) -> Laten
         precision=chips.precision,
         load=chips.load,
         steps=steps,
+        whole_prompts=whole_prompts,
         with_energy=with_energy,
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -106,13 +106,14 @@ class Cluster:
         slowdown = self.scenario.slo.slowdown
         if slowdown is not None:
             longest = int(self.workload.prompt_tokens.max())
-            alone = Need("both", Sizes(longest, 1, longest))
+            alone = Need("both", Sizes(longest, 1, longest), whole_prompts=True)
             wanted[REFERENCE] = (slowdown.reference, alone)
         known = {name: made[name] for name in wanted if name in made} if made else {}
         missing = {name: want for name, want in wanted.items() if name not in known}
         built = replicas(missing, self.scenario, self.model, with_energy)
         self.replicas = {name: known.get(name) or built[name] for name in wanted}
         self._reference = self.replicas.pop(REFERENCE, None)
+        self._alone = functools.lru_cache(maxsize=8)(self._alone_seconds)
         self._check()
 
     def run(
@@ -124,6 +125,8 @@ class Cluster:
         log_steps: bool = False,
         log_gaps: bool = True,
         until_s: float | None = None,
+        looks: Sequence[float] = (),
+        enough: Callable[[Records, float], bool] | None = None,
     ) -> Simulation:
         """Serve the workload.
 
@@ -141,6 +144,10 @@ class Cluster:
             Keep the gaps between tokens: ITL percentiles need them.
         until_s : float, optional
             When the run ends; the scenario's limit unless given.
+        looks : sequence of float
+            Growing times at which ``enough`` is asked.
+        enough : callable, optional
+            Told the requests' rows and the time; whether the run ends there.
         """
         began = time.perf_counter()
         served = workload or self.workload
@@ -161,6 +168,8 @@ class Cluster:
             timers=timer_rows(self._timers(counts, served, seed)),
             options=self._options(seed, log_steps, log_gaps, until_s),
             joules=self.joules,
+            looks=looks,
+            enough=enough,
         )
         return Simulation(self, served, counts, outcome, time.perf_counter() - began)
 
@@ -179,6 +188,9 @@ class Cluster:
 
     def alone(self, workload: Workload) -> tuple[Floats, Floats] | None:
         """Seconds of prefill, and of a decode step, of each request alone on the reference."""
+        return self._alone(workload)
+
+    def _alone_seconds(self, workload: Workload) -> tuple[Floats, Floats] | None:
         if self._reference is None:
             return None
         prompts, place = np.unique(workload.prompt_tokens, return_inverse=True)
@@ -214,8 +226,12 @@ class Cluster:
         steps: Steps = "both"
         if not both:
             steps = "decode" if pool.role == "decode" else "prefill"
+        # Chunks, and prompts whose beginning is cached, are computed behind an earlier part.
+        whole = pool.batching != "chunked" and pool.prefix_cache == "none"
+        if pool.batching == "chunked":
+            again = 0  # no step has more than its budget
         tokens = pool.max_batch if steps == "decode" else max(pool.max_tokens, again)
-        return Need(steps, Sizes(tokens, pool.max_batch, longest))
+        return Need(steps, Sizes(tokens, pool.max_batch, longest), whole)
 
     def _check_lengths(self, served: Workload) -> None:
         """Refuse requests that the tables were not made for."""

@@ -1,12 +1,12 @@
 """Whether a cluster of given counts holds its objective: a run, stopped early if it can be.
 
-counts + workload -> run of the first part -> surely broken? -> whole run -> Verdict
+counts + workload -> run, looked at now and then: surely broken? -> Verdict
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,8 +25,8 @@ Floats = npt.NDArray[np.float64]
 FEW_REQUESTS = 2000
 """A run of fewer is not worth stopping early."""
 
-PARTS = (1 / 24, 1 / 8, 3 / 8)
-"""Shares of the arrivals that are served before it is asked whether the rest matters."""
+PARTS = tuple(part / 40 for part in (*range(1, 10), *range(10, 40, 2)))
+"""Shares of the arrivals at which it is asked whether the rest matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +76,23 @@ def judge(cluster: Cluster, workload: Workload, instances: Mapping[str, int]) ->
     ChipsimError
         As `Cluster.run`.
     """
-    gaps = bool(cluster.scenario.slo.itl)
+    broken, limits = "", limits_of(cluster, workload)
 
-    def run(until_s: float | None = None) -> Simulation:
-        return cluster.run(
-            instances=instances, workload=workload, log_gaps=gaps, until_s=until_s
-        )
+    def enough(rows: npt.NDArray[np.void], now_s: float) -> bool:
+        nonlocal broken
+        broken = surely_broken(limits, rows, now_s)
+        return bool(broken)
 
-    if len(workload) >= FEW_REQUESTS and not workload.closed_loop:
-        for part in PARTS:
-            at = float(workload.arrival_s[int(part * len(workload))])
-            broken = surely_broken(run(at), at)
-            if broken:
-                return Verdict(False, broken, early=True)
-    return verdict(run())
+    count = len(workload)
+    early = count >= FEW_REQUESTS and not workload.closed_loop
+    run = cluster.run(
+        instances=instances,
+        workload=workload,
+        log_gaps=bool(cluster.scenario.slo.itl),
+        looks=[float(workload.arrival_s[int(part * count)]) for part in PARTS] if early else (),
+        enough=enough if early else None,
+    )
+    return Verdict(False, broken, early=True) if broken else verdict(run)
 
 
 def verdict(run: Simulation) -> Verdict:
@@ -158,17 +161,24 @@ def breaking(count: int, percentile: float) -> int:
     return count - math.floor((count - 1) * percentile / 100.0)
 
 
-def surely_broken(run: Simulation, now_s: float) -> str:
-    """The limit that a run, stopped at a time, can no longer hold; empty where there is none.
+def surely_broken(limits: Sequence[Limit], rows: npt.NDArray[np.void], now_s: float) -> str:
+    """The limit that a run can no longer hold; empty where there is none.
 
+    Parameters
+    ----------
+    limits : sequence of Limit
+    rows : structured array
+        The requests as they are at the time.
+
+    Notes
+    -----
     A request that waits has waited at least so long; a percentile is over its limit as soon
     as enough requests are, whatever happens to the others.
     """
-    rows = run.outcome.requests
     if (rows["status"] == codes.REJECTED).any():
         return "requests rejected"
     least = _least(rows, now_s)
-    for limit in limits_of(run.cluster, run.workload):
+    for limit in limits:
         over = int((least[limit.metric] > limit.each).sum())
         if over >= breaking(len(rows), limit.percentile):
             return limit.name

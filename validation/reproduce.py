@@ -24,7 +24,10 @@ Kind = Literal["physics", "policy", "data", "input", "anchor"]
 
 JUDGED = ("physics", "policy")
 
-REPRODUCTIONS = {"spad": "chipsim.validation.reproduce_spad"}
+REPRODUCTIONS = {
+    "spad": "chipsim.validation.reproduce_spad",
+    "splitwise": "chipsim.validation.reproduce_splitwise",
+}
 """By name, the module whose function ``reproduction`` makes it."""
 
 Told = Callable[[str], None]
@@ -211,7 +214,7 @@ def reproduce(
     Parameters
     ----------
     name : str
-        Of `REPRODUCTIONS`: ``spad``.
+        Of `REPRODUCTIONS`.
     quick : bool
         Short traces, one seed, fewer rows.
     data : path, optional

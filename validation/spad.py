@@ -11,6 +11,7 @@ from chipsim.ops.graph import Phase
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.parallelism import Parallelism
 from chipsim.ops.precision import Precision
+from chipsim.performance import PerformanceModel
 from chipsim.phases import PhaseModel
 from chipsim.validation.cases import Point, point
 from chipsim.validation.references import reference_table
@@ -136,14 +137,25 @@ def chip_performance(
     the smaller memory of the two chips. The mean is arithmetic.
     """
     results = []
-    base = _phases(Chip.load(BASE), execution)
     for name in chips:
-        chip = _phases(Chip.load(name), execution)
+        on = PerformanceModel(name, execution)
         for kind in ("prefill", "decode"):
-            grid = list(performance_grid(name, kind))
-            ratios = [base.estimate(p).latency_s / chip.estimate(p).latency_s for p in grid]
-            results.append(ChipPerformance(name, kind, sum(ratios) / len(ratios), len(grid)))
+            count = len(list(performance_grid(name, kind)))
+            results.append(
+                ChipPerformance(name, kind, mean_ratio(name, kind, on, execution), count)
+            )
     return results
+
+
+def mean_ratio(
+    chip: str, kind: str, on: PerformanceModel, execution: str | None = None
+) -> float:
+    """Mean of the modeled H100's seconds over those of a chip, over the chip's grid."""
+    base = _phases(Chip.load(BASE), execution)
+    other = _phases(on, None)
+    grid = list(performance_grid(chip, kind))
+    ratios = [base.estimate(p).latency_s / other.estimate(p).latency_s for p in grid]
+    return sum(ratios) / len(ratios)
 
 
 def performance_points(execution: str | None = None) -> Iterator[Point]:
@@ -280,7 +292,7 @@ def _cut(resource: str, value: float) -> Chip:
     return chip.scaled(**{resource: value / _full(chip, resource)})
 
 
-def _phases(chip: Chip, execution: Execution | str | None) -> PhaseModel:
+def _phases(chip: Chip | PerformanceModel, execution: Execution | str | None) -> PhaseModel:
     return PhaseModel(
         chip, MODEL, PLAN, execution=execution, layers_only=True, check_memory=False
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from chipsim.chip import Chip
@@ -39,6 +38,19 @@ WEIGHTS_BYTES, KV_BYTES = 329e9, 4_014_080
 """BLOOM-176B as the author's simulator counts it: weights, and KV of a token."""
 
 Rule = Literal["mixed", "fixed"]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model on a machine of eight chips: ``instances`` of it, plan and formats of each."""
+
+    model: str
+    plan: str
+    precision: str
+    instances: int = 1
+
+
+BLOOM = Served("bloom-176b", "tp=8", "fp16")
 
 
 @dataclass(frozen=True)
@@ -71,6 +83,9 @@ class Assumptions:
     chunk : int
         Tokens of a step of the colocated cluster.
     colocated_routing : str
+    served : Served
+    least : str
+        ``machines``: the fewest, of those the least of the system's own; ``own``: that alone.
     """
 
     trace_s: float = 600.0
@@ -86,6 +101,8 @@ class Assumptions:
     steps: str | None = None
     chunk: int = 512
     colocated_routing: str = "least_tokens"
+    served: Served = BLOOM
+    least: Literal["machines", "own"] = "machines"
 
     @property
     def words(self) -> str:
@@ -93,6 +110,19 @@ class Assumptions:
         if self.rule == "fixed":
             return "fixed pools"
         return f"mixed pool, prompt limit {self.prompt_limit}"
+
+    def rule_of(self, system: System) -> str:
+        """The rule beside a count of a system."""
+        if system.colocated:
+            return f"chunks of {self.chunk} tokens, {self.colocated_routing}"
+        return self.words
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "published simulator's prompt limit": {"prompt_limit": 8192},
+    "fixed pools": {"rule": "fixed"},
+}
+"""Fields of the rules that stand beside the default one."""
 
 
 @dataclass(frozen=True)
@@ -167,38 +197,44 @@ def scenario(trace: str, system: System, given: Assumptions) -> Scenario:
     """The bundled scenario of a trace with a system's machines and other assumptions."""
     base = Scenario.load(f"spad-{trace}").changed(rate=given.rate_rps, duration=given.trace_s)
     data = base.model_dump(exclude_unset=True)
-    reference = {"chip": H100, "plan": "tp=8", **_steps(H100, given)}
+    reference = {"chip": H100, "plan": given.served.plan, **_steps(Machine(H100), given)}
+    data |= {"model": given.served.model, "precision": given.served.precision}
     data["slo"]["slowdown"]["reference"] = reference
     data["name"] = f"{trace} {system.name}"
     data["pools"] = {
-        name: _pool(name, machine, system, given) for name, machine in system.pools.items()
+        name: pool(name, machine, system, given) for name, machine in system.pools.items()
     }
     data["handoff"]["bandwidth"] = given.link
     data |= {"prompt_limit": given.prompt_limit}
     if system.colocated:
         data["routing"] = given.colocated_routing
     elif given.rule == "fixed":
+        # Machines stay what they are, and a hand-off waits for memory where it is.
         data |= {"routing": "least_tokens", "decode_routing": "least_kv"}
+        data["handoff"] |= {"at": "prefill_end", "retry": 0.0}
     return Scenario.build(data["name"], **data)
 
 
-def _pool(name: str, machine: Machine, system: System, given: Assumptions) -> dict[str, Any]:
+def pool(role: str, machine: Machine, system: System, given: Assumptions) -> dict[str, Any]:
+    """A pool of a scenario: machines of a kind in a role."""
     found: dict[str, Any] = {
-        "role": name,
+        "role": role,
         "chip": machine.chip,
-        "plan": "tp=8",
+        "plan": given.served.plan,
         "instances": 1,
         "max_batch": given.max_batch,
         "max_tokens": given.max_tokens,
         "block": 1,
-        "kv_tokens": kv_tokens(machine.chip, given),
-        **_steps(machine.chip, given),
+        **({"kv_tokens": kv_tokens(machine.chip, given)} if given.served == BLOOM else {}),
+        **_steps(machine, given),
     }
     if machine.cap_w is not None and given.steps is None:
         found["power_cap"] = machine.cap_w
     if system.colocated:
         batch = min(128, given.chunk)
         return found | {"batching": "chunked", "max_tokens": given.chunk, "max_batch": batch}
+    if given.rule == "fixed":
+        return found | {"batching": "prefill_first", "reserve": "final"}
     return found | {"batching": "splitwise", "reserve": "prompt"}
 
 
@@ -210,20 +246,30 @@ def kv_tokens(chip: str, given: Assumptions) -> int:
     return int((capacity / 2**30 * 1e9 - WEIGHTS_BYTES) / KV_BYTES)
 
 
-def _steps(chip: str, given: Assumptions) -> dict[str, Any]:
-    """Where the seconds of a chip's steps come from."""
+def _steps(machine: Machine, given: Assumptions) -> dict[str, Any]:
+    """Where the seconds of a machine's steps come from."""
     if given.steps is None:
         return {"execution": given.execution}
     # Only the H100 was measured: other chips are as far from it as the model has them.
-    prefill, decode = (1.0, 1.0) if chip == H100 else mean_performance(chip, given.execution)
+    prefill, decode = mean_performance(machine, given.execution)
     return {"steps": given.steps, "prefill_factor": 1 / prefill, "decode_factor": 1 / decode}
 
 
 @functools.cache
-def mean_performance(chip: str, execution: str) -> tuple[float, float]:
+def mean_performance(machine: Machine, execution: str) -> tuple[float, float]:
     """Mean performance of a chip over the paper's grid in prefill and decode, modelled."""
-    from chipsim.validation.spad import chip_performance
+    from chipsim.cost.cap import CappedModel
+    from chipsim.validation.spad import chip_performance, mean_ratio
 
+    chip, cap = machine.chip, machine.cap_w
+    if cap is not None:
+        capped = CappedModel(chip, cap, execution)
+        return (
+            mean_ratio(chip, "prefill", capped, execution),
+            mean_ratio(chip, "decode", capped, execution),
+        )
+    if chip == H100:
+        return 1.0, 1.0
     found = {
         (each.chip, each.phase): each.mean for each in chip_performance(execution, (chip,))
     }
@@ -257,6 +303,7 @@ class Cell:
         each = self.system.weights(of) if of in ("cost", "tdp") else None
         return [
             sum(n * (1.0 if each is None else each[p]) for p, n in one.instances.items())
+            / self.given.served.instances
             for one in self.found
         ]
 
@@ -294,7 +341,6 @@ def provisioned(
     system: System,
     given: Assumptions,
     *,
-    goal: Literal["machines", "cost", "tdp"] = "machines",
     workers: int = 1,
     journal: Journal | None = None,
     above: float = 0.0,
@@ -304,21 +350,19 @@ def provisioned(
 
     Parameters
     ----------
-    goal : str
-        ``machines``: the fewest, of those the least of the system's own; else that alone.
     above : float
         Counts of less cost are not run.
     """
-    weights = system.weights(system.least if goal == "machines" else goal)
-    if goal == "machines":
+    weights = system.weights(system.least)
+    if given.least == "machines":
         weights = {name: 1.0 + TIE * each for name, each in weights.items()}
     start = above
     if given.trace_s > SHORT_S and not above:
         short = replace(given, trace_s=SHORT_S, seeds=given.seeds[:1])
-        first = provisioned(trace, system, short, goal=goal, workers=workers, journal=journal)
+        first = provisioned(trace, system, short, workers=workers, journal=journal)
         start = NEAR * min((each.goal for each in first.found), default=0.0)
     if told is not None:
-        told(f"{trace}, {system.name}, {given.words}")
+        told(f"{trace}, {system.name}, {given.rule_of(system)}")
     search = Search(
         scenario(trace, system, given),
         given.seeds,
@@ -326,7 +370,8 @@ def provisioned(
         workers=workers,
         sizes=largest(system, given),
     )
-    answer = provision(search, weights=weights, most=MOST, above=start)
+    most = MOST * given.served.instances
+    answer = provision(search, weights=weights, most=most, above=start)
     return Cell(trace, system, given, answer)
 
 
@@ -336,34 +381,3 @@ def largest(system: System, given: Assumptions) -> list[Workload]:
         scenario_workload(scenario(trace, system, replace(given, trace_s=SHORT_S)))
         for trace in TRACES
     ]
-
-
-def author_steps(path: Path, folder: Path) -> Path:
-    """The author's table of H100 steps as a measured table: batch 1 in prefill, smooth decode.
-
-    Prefill takes the rows of one prompt. Decode rows are scattered over batch and context, so
-    they are read as ``base(batch) + slope x batch x context``, least squares over all rows,
-    with the base straight between powers of two.
-    """
-    import numpy as np
-    import pandas as pd
-
-    table = pd.read_csv(path, comment="#")
-    table = table[table["hardware"] == "H100x8"]
-    one = table[(table["phase"] == "prefill") & (table["batch"] == 1)]
-    rows = [
-        ("prefill", 1, int(c), s) for c, s in zip(one["context"], one["total_s"], strict=True)
-    ]
-    decode = table[table["phase"] == "decode"]
-    batch, context = (decode[name].to_numpy(np.float64) for name in ("batch", "context"))
-    knots = 2.0 ** np.arange(int(np.log2(batch.max())) + 1)
-    hats = np.stack([np.interp(batch, knots, unit) for unit in np.eye(len(knots))], axis=1)
-    terms = np.column_stack([hats, batch * context])
-    found, *_ = np.linalg.lstsq(terms, decode["total_s"].to_numpy(np.float64), rcond=None)
-    for knot, base in zip(knots, found[:-1], strict=True):
-        rows += [("decode", int(knot), c, base + found[-1] * knot * c) for c in (1, 8192)]
-    out = folder / "author_steps.csv"
-    pd.DataFrame(rows, columns=["phase", "batch", "tokens", "latency_s"]).to_csv(
-        out, index=False
-    )
-    return out

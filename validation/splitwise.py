@@ -141,7 +141,7 @@ def replay_splitwise(
         raise ChipsimError(f"{folder}: no such folder")
     paths = sorted(folder.glob("*.csv")) if folder.is_dir() else [folder]
     beside = folder if folder.is_dir() else folder.parent
-    times = _times(beside)
+    times = step_times(beside)
     summary = _summary(beside)
     replays = []
     for path in paths:
@@ -284,7 +284,14 @@ def _through(x: Floats, y: Floats, count: int) -> Floats:
 # ------------------------------------------------------------------ what a folder tells
 
 
-def _times(folder: Path) -> dict[tuple[str, str], Floats]:
+def alone_s(rows: Floats, prompts: npt.NDArray[np.int64]) -> tuple[Floats, float]:
+    """Seconds of the prefill of prompts alone, and of a decode step alone."""
+    prefill = _through(rows[0], rows[1], int(prompts.max()) + 1)[prompts]
+    return prefill, float(_through(rows[0], rows[2], 2)[1])
+
+
+def step_times(folder: Path) -> dict[tuple[str, str], Floats]:
+    """Step times by model and hardware: rows of batch tokens, prompt and token seconds."""
     path = folder / TABLE
     table = read_table(path if path.exists() else DATA / "splitwise" / TABLE)
     found: dict[tuple[str, str], list[tuple[float, float, float]]] = {}

@@ -18,7 +18,7 @@ ENDINGS = (".html", ".csv", ".json")
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="spad.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="spad or splitwise.")],
     quick: Annotated[
         bool, typer.Option("--quick", help="Short traces, one seed, fewer rows.")
     ] = False,

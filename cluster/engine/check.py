@@ -92,7 +92,9 @@ def _check_requests(given: Requests) -> None:
 def _check_steps(name: str, steps: Steps) -> None:
     for field in ("prefill", "mixed", "decode", "head", "prompts", "contexts"):
         values = getattr(steps, field)
-        _rows(name, field, values.ravel(), np.isfinite(values.ravel()), "finite")
+        flat = values.reshape(len(values), -1)
+        never = np.isposinf(flat).all(axis=1, keepdims=True)  # steps of a kind that it lacks
+        _rows(name, field, values.ravel(), (np.isfinite(flat) | never).ravel(), "finite")
     for field in ("prefill", "mixed", "decode", "head"):
         values = getattr(steps, field).ravel()
         _rows(name, field, values, values >= 0, "0 or more")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,8 @@ def run(
     timers: Records | None = None,
     options: Options | None = None,
     joules: Steps | None = None,
+    looks: Sequence[float] = (),
+    enough: Callable[[Records, float], bool] | None = None,
 ) -> Outcome:
     """Simulate a cluster serving requests.
 
@@ -82,6 +85,10 @@ def run(
         given.
     joules : Steps, optional
         Joules of steps, per rank; needed for ``options.energy``.
+    looks : sequence of float
+        Growing times at which ``enough`` is asked; the run is the same for it.
+    enough : callable, optional
+        Told the requests' rows and the time; whether the run ends there.
 
     Raises
     ------
@@ -95,8 +102,9 @@ def run(
     check(requests, steps, pools, instances, links, tiers, timers, options, joules)
     state = lay_out(requests, steps, pools, instances, links, tiers, timers, options, joules)
     packed, gaps, counts, rows = Packed(state), [], [], []
-    stopped = codes.NO_ROOM
-    while stopped == codes.NO_ROOM:
+    ends = [*(at for at in looks if enough and at < options.max_time_s), options.max_time_s]
+    state.sim[0]["max_time_s"] = ends[0]
+    while True:
         room = gap_room(state), len(instances), list_room(pools)
         stopped = advance(packed.table, *room)
         sim = state.sim[0]
@@ -109,6 +117,14 @@ def run(
             longer[:, : state.pending.shape[1]] = state.pending
             state = state._replace(pending=longer)
             packed = Packed(state)
+        if stopped == codes.NO_ROOM:
+            continue
+        at = ends.pop(0)
+        if stopped != codes.TIME_BOUND or not ends:
+            break
+        if enough is not None and enough(state.requests, at):
+            break
+        state.sim[0]["max_time_s"] = ends[0]
     _close(state)
     return Outcome(
         requests=state.requests[[name for name, _ in REQUEST_OUT]],

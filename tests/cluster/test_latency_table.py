@@ -179,3 +179,23 @@ def test_steps_of_tiles_of_measured_silicon_are_met_within_a_fiftieth() -> None:
     for batch, context in ((19, 100), (5, 3000)):
         direct = phases.estimate(Phase.decode(batch, context)).latency_s
         assert table.decode_s([context] * batch) == pytest.approx(direct, rel=0.02)
+
+
+def test_tables_of_whole_prompts_agree_where_nothing_came_before() -> None:
+    def build(whole: bool) -> LatencyTable:
+        return latency_table(
+            *CASES["dense"],
+            execution=BLOCK,
+            most_tokens=128,
+            most_sequences=16,
+            most_context=256,
+            whole_prompts=whole,
+        )
+
+    full, whole = build(False), build(True)
+    assert full.seconds.prompts.shape[2] > whole.seconds.prompts.shape[2] == 2
+    for prompts in ([1], [128], [16] * 8, [7, 100]):
+        assert whole.prefill_s(prompts) == full.prefill_s(prompts)
+        assert whole.mixed_s(prompts, 0, [200] * 4) == full.mixed_s(prompts, 0, [200] * 4)
+    assert whole.decode_s([200] * 16) == full.decode_s([200] * 16)
+    assert np.array_equal(whole.alone_s([1, 99, 128]), full.alone_s([1, 99, 128]))

@@ -15,7 +15,7 @@ from chipsim.cluster.journal import Journal
 from chipsim.cluster.provision import provision
 from chipsim.cluster.scenario import Scenario
 from chipsim.cluster.search import Search
-from chipsim.cluster.verdicts import breaking, judge, surely_broken, verdict
+from chipsim.cluster.verdicts import breaking, judge, limits_of, surely_broken, verdict
 from chipsim.errors import ChipsimError, ConfigError
 
 STEPS = """phase,batch,tokens,latency_s
@@ -124,7 +124,7 @@ def test_a_run_stopped_early_is_broken_in_the_end(tmp_path: Path) -> None:
         for share in (0.2, 0.5, 0.9):
             at = float(served.arrival_s[int(share * len(served))])
             run = cluster.run(instances=instances, workload=served, until_s=at)
-            if surely_broken(run, at):
+            if surely_broken(limits_of(cluster, served), run.outcome.requests, at):
                 said += 1
                 assert not verdict(cluster.run(instances=instances, workload=served)).holds
     assert said

@@ -17,10 +17,10 @@ from chipsim.validation.splitwise import (
     MODELS,
     Setup,
     _through,
-    _times,
     replay_splitwise,
     simulate,
     statistics,
+    step_times,
 )
 from tests.cluster.splitwise_plain import Job, Machine, Sim
 
@@ -51,7 +51,7 @@ def test_every_request_of_the_reference_runs() -> None:
 
 def plain(requests: Requests, setup: Setup) -> tuple[np.ndarray, np.ndarray]:
     """TTFT and E2E by the rules with plain lists."""
-    served, times = MODELS[setup.model], _times(PACKAGED)
+    served, times = MODELS[setup.model], step_times(PACKAGED)
     capacity = int((MEMORY_BYTES - served.weights) // served.kv_per_token)
     sim = Sim(setup.token > 0, served.kv_per_token)
     for number in range(setup.prompt + setup.token):
@@ -100,7 +100,7 @@ def test_rules_with_plain_lists(
     """Also far beyond what the machines can serve: preemption, starvation, lent machines."""
     requests = draw(rate, 30, *lengths, seed=int(rate) + setup.prompt)
     ttft, e2e = plain(requests, setup)
-    outcome = simulate(requests, setup, _times(PACKAGED))
+    outcome = simulate(requests, setup, step_times(PACKAGED))
     got = outcome.requests
     np.testing.assert_allclose(got["first_token_s"] - requests.arrival_s, ttft, atol=1e-9)
     np.testing.assert_allclose(got["finish_s"] - requests.arrival_s, e2e, atol=1e-9)

@@ -8,12 +8,21 @@ import pytest
 
 from chipsim.errors import UnknownNameError
 from chipsim.validation.reproduce import Figure, reproduce
-from chipsim.validation.reproduce_spad import chip_rows, curve_rows, performance_rows
+from chipsim.validation.spad_author import author_steps
+from chipsim.validation.spad_chip_rows import (
+    chip_rows,
+    curve_rows,
+    latent_remark,
+    performance_rows,
+    ridge,
+)
 from chipsim.validation.spad_clusters import (
+    H100,
     SYSTEMS,
     Assumptions,
-    author_steps,
+    Machine,
     kv_tokens,
+    mean_performance,
     scenario,
 )
 from tests.validation.folders import SHARED, needs_shared
@@ -68,6 +77,32 @@ def test_assumptions_become_fields_of_the_scenario(system: str) -> None:
     assert made.prompt_limit == 77
     assert made.routing == "least_tokens"
     assert set(made.pools) == set(SYSTEMS[system].pools)
+
+
+def test_fixed_pools_of_different_chips_run() -> None:
+    from chipsim.cluster.simulate import Cluster
+
+    # Each pool's table lacks the steps of the other phase.
+    given = Assumptions(rule="fixed", trace_s=5.0)
+    found = Cluster(scenario("code", SYSTEMS["spad"], given)).run(
+        instances={"prefill": 22, "decode": 6}
+    )
+    assert found.counts["finished"] == len(found.workload)
+
+
+def test_a_capped_machine_prefills_slower_and_decodes_as_fast() -> None:
+    prefill, decode = mean_performance(Machine(H100, 450.0), "spad-figures")
+    assert 0.9 < prefill < 0.97
+    assert decode == pytest.approx(1.0, abs=0.01)
+
+
+def test_latent_attention_needs_more_than_the_decode_chips_ridge() -> None:
+    # 128 heads of 512 + 64 and 512 columns read a row of 576 two-byte values once.
+    assert (
+        f"needs {128 * 2 * (576 + 512) / (576 * 2):.0f} FLOP for every byte" in latent_remark()
+    )
+    assert ridge("spad-decode") == pytest.approx(161, abs=1)
+    assert ridge("spad-h100") > 242
 
 
 @needs_shared
