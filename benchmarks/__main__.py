@@ -8,6 +8,7 @@ import platform
 import resource
 import sys
 
+from benchmarks.cluster import clusters
 from benchmarks.drags import drags
 from benchmarks.figures import Figure, table
 from benchmarks.fresh import fresh
@@ -18,7 +19,8 @@ from benchmarks.searches import batches, searches
 def main() -> None:
     """Print the table."""
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}")
-    figures = list(itertools.chain(searches(), phases(), sweeps(), batches(), drags(), fresh()))
+    parts = (searches(), phases(), sweeps(), batches(), drags(), clusters(), fresh())
+    figures = list(itertools.chain(*parts))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     figures.append(
         Figure("peak memory of this run", peak * (1 if sys.platform == "darwin" else 1024), "B")

@@ -40,9 +40,9 @@ def fresh() -> Iterator[Figure]:
     )
     yield Figure("chipsim --help, interpreter included", _median(help_code), target=0.4)
     with tempfile.TemporaryDirectory() as cache:
-        first = seconds(lambda: _python(USE_ALL_KERNELS, cache))
-        later = [seconds(lambda: _python(USE_ALL_KERNELS, cache)) for _ in range(3)]
-        peak = float(_python(USE_ALL_KERNELS + PEAK, cache))
+        first = seconds(lambda: in_new_process(USE_ALL_KERNELS, cache))
+        later = [seconds(lambda: in_new_process(USE_ALL_KERNELS, cache)) for _ in range(3)]
+        peak = float(in_new_process(USE_ALL_KERNELS + PEAK, cache))
     usual = statistics.median(later)
     yield Figure("first compile of all kernels", first - usual, target=40)
     yield Figure("all kernels from a new process, compiled before", usual)
@@ -50,10 +50,10 @@ def fresh() -> Iterator[Figure]:
 
 
 def _median(code: str) -> float:
-    return statistics.median(seconds(lambda: _python(code)) for _ in range(REPEATS))
+    return statistics.median(seconds(lambda: in_new_process(code)) for _ in range(REPEATS))
 
 
-def _python(code: str, cache: str | None = None) -> str:
+def in_new_process(code: str, cache: str | None = None) -> str:
     """Run code in a new interpreter; what it prints."""
     changed = {} if cache is None else {"NUMBA_CACHE_DIR": cache}
     ran = subprocess.run(

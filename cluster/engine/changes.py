@@ -75,7 +75,7 @@ def _route_outside(S: State) -> None:
     while queue >= 0:
         r = queue
         queue = queue_pop(S.requests, r)
-        submit(S, r, False)
+        submit(S, r, S.requests[r].k1 < 0.0)
 
 
 # ------------------------------------------------------------------ roles

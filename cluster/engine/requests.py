@@ -48,13 +48,13 @@ def submit(S: State, r: int, ahead: bool) -> None:
     sim.newest = max(sim.newest, r)
     k = _route(S, r)
     if k < 0:
-        _refuse(S, r, sim.able_prefill)
+        _refuse(S, r, sim.able_prefill, ahead)
         return
     rank, request = S.ranks[k], S.requests[r]
     role, queue = S.instances[rank.instance].role, S.pools[rank.pool].max_queue
     alone = ends_with_prefill(S, r)
     if not (role & DECODE or alone) and sim.largest_decode == 0:
-        _refuse(S, r, 0)
+        _refuse(S, r, 0, ahead)
     elif not (role & DECODE or alone) and (
         request.prompt + request.output > sim.largest_decode
     ):
@@ -213,12 +213,13 @@ def leave(S: State, k: int, r: int, blocks: int, pending: int) -> None:
 
 
 @part
-def _refuse(S: State, r: int, able: int) -> None:
+def _refuse(S: State, r: int, able: int, ahead: bool) -> None:
     """No instance can take a request: it waits for a change, or is rejected."""
     sim = S.sim[0]
     if able > 0:
         reject(S, r, TOO_LARGE)
     elif sim.timed < S.timers.shape[0]:
-        sim.outside = queue_push(S.requests, sim.outside, r, S.requests[r].arrival_s, 0.0)
+        arrival = S.requests[r].arrival_s
+        sim.outside = queue_push(S.requests, sim.outside, r, arrival, -1.0 if ahead else 0.0)
     else:
         reject(S, r, NO_INSTANCE)

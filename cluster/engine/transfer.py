@@ -250,9 +250,11 @@ def leave_handoffs(S: State, r: int) -> None:
         sim.retriers -= 1
     elif request.phase == HANDING_OFF and request.to < 0:
         sim.handoffs = queue_remove(S.requests, sim.handoffs, r)
+        sim.released = 1  # those behind it may find room where it did not
     elif request.phase == HANDING_OFF:
         there = S.instances[S.ranks[request.to].instance]
         there.handoffs = queue_remove(S.requests, there.handoffs, r)
+        call(S, S.ranks[request.to].instance)
 
 
 @part

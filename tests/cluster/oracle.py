@@ -985,7 +985,7 @@ class Cluster:
         if not self.timers:
             self.note_change()
         outside, self.outside = self.outside, []
-        for job in sorted(outside, key=lambda job: (job.arrival, job.index)):
+        for job in sorted(outside, key=lambda job: (job.arrival, not job.preempted, job.index)):
             self.route(job)
 
     def fail(self, machine: Machine) -> None:
