@@ -54,6 +54,10 @@ class Sustained(Spec):
     tensor: Share = 1.0
     vector: Share = 1.0
     memory: Share = 1.0
+    """Of the memory's bandwidth: tiles of a matrix, each of many rows that lie far apart."""
+    stream: Share | None = None
+    """The same of what lies in the order of addresses: keys and values, and the tensors of
+    vector operators. Null: as ``memory``."""
     l2: Share = 1.0
     link: Share = 1.0
 
@@ -94,12 +98,15 @@ class Narrow(Spec):
     """Products in tiles of 64 and 128 only, and k whole."""
     steps: Annotated[float, Field(ge=1, le=10, strict=True)] = 1.0
     """Latencies of a step along k: 2 where it waits for scales of its own."""
+    raster: Literal["any", "lines"] = "any"
+    """Order of a product's tiles: any, or along one row or column of the results after the
+    other, so that what L2 does not hold of the other operand is read again for each."""
     sum_flops: Annotated[float, Field(ge=0, le=100, strict=True)] = 0.0
     """Vector FLOP per sum and 128 of k: 2 where arrays cannot scale blocks themselves."""
 
     @property
     def tiles(self) -> tuple[bool, float, float]:
-        """The last fields of `chipsim.kernels.gemm.Shape`."""
+        """``blocks, step_scale, sum_flops`` of `chipsim.kernels.gemm.Shape`."""
         return self.blocks, self.steps, self.sum_flops
 
 

@@ -136,7 +136,8 @@ class PerformanceModel:
         a, b, c = (get_format(f).bytes for f in (op.a_format, op.b_format, op.c_format))
         sums, narrow = get_format(op.accumulate).bytes, self._narrow(op.a_format, op.b_format)
         sizes, ahead = (op.m, op.n, op.k, op.batch), op.b_is_weight
-        shape = Shape(*sizes, a, b, c, how.macs, ahead, sums, *narrow.tiles)
+        kernel = (*narrow.tiles, narrow.raster == "lines")
+        shape = Shape(*sizes, a, b, c, how.macs, ahead, sums, *kernel)
         mapping, latency, covered, _ = search(self._units(how), shape)
         if not math.isfinite(latency):
             raise self._no_tile()

@@ -13,10 +13,10 @@ import pytest
 
 from chipsim.chip import Chip
 from chipsim.execution import Execution
-from chipsim.kernels.gemm import NONE, Mapping, Shape, evaluate
+from chipsim.kernels.gemm import B_PANEL, NONE, Mapping, Shape, evaluate
 from chipsim.kernels.gemm_search import BLOCK_TILES
 from chipsim.machine import machine_record
-from chipsim.ops.operators import Gemm, Quantise
+from chipsim.ops.operators import Attention, Elementwise, Gemm, Quantise
 from chipsim.performance import PerformanceModel
 from tests.kernels.machines import machine
 from tests.test_factors import VAST, about, block, chip
@@ -208,6 +208,33 @@ def test_kernels_of_blocks_have_two_sides_and_leave_k_whole() -> None:
     assert {named.mapping["tm"], named.mapping["tn"]} <= set(BLOCK_TILES.tolist())
     assert named.parts["launch"] == about(1e-6 + 64 * 1e-9)
     assert named.parts["core"] >= 512 * 2e-7  # lines along k at twice the latency
+
+
+def test_tiles_that_run_along_lines_read_the_other_operand_for_each() -> None:
+    """A of twice L2, 64 columns of tiles: read 64 times; of half of L2, once."""
+    size = 2**22
+    for rows, reads in ((2 * size // 512, 64), (size // 1024, 1)):
+        shape = SHAPE._replace(m=rows, n=64 * 128, k=256, lines=True, batch=1)
+        mapping = Mapping(64, 128, 64, 1, 8, 1, B_PANEL, 2)
+        free = evaluate(
+            machine(**FREE), shape._replace(lines=False), mapping._replace(resident=4)
+        )
+        found = evaluate(machine(**FREE), shape, mapping)
+        once = rows * 256 * 2.0
+        assert found.traffic - (shape.n * 256 + rows * shape.n) * 2.0 == about(reads * once)
+        assert free.traffic <= found.traffic
+
+
+def test_caches_and_vectors_stream_at_a_rate_of_their_own() -> None:
+    named = block(sustained={"memory": 0.4, "stream": 0.8})
+    plain = block(sustained={"memory": 0.4})
+    add, step = Elementwise("", 10**8, "fp16"), Attention("", 64, 8, 8, 64, context=4096)
+    product = Gemm("", 16, 4096, 4096)
+    for operator, faster in ((add, 2.0), (step, 2.0), (product, 1.0)):
+        slow, fast = (
+            PerformanceModel(chip(), each).estimate(operator) for each in (plain, named)
+        )
+        assert slow.parts["memory"] == about(faster * fast.parts["memory"])
 
 
 def test_wide_activations_are_not_quantised() -> None:

@@ -125,6 +125,7 @@ def fit(
     scale: float = 0.05,
     step: float = 0.01,
     starts: int = 1,
+    tolerance: float = 1e-8,
 ) -> Fit[Block]:
     """Robust least squares (soft L1 on log error), then a polish along each factor.
 
@@ -140,6 +141,9 @@ def fit(
     starts : int
         Places to start from: the factors' own, and others within a factor of 2 of them
         (the same ones every time); the best end counts.
+    tolerance : float
+        Relative fall of the cost, and change of the factors, below which the least squares
+        end; the polish goes on from there.
     """
     from scipy.optimize import least_squares
 
@@ -160,6 +164,8 @@ def fit(
                 loss="soft_l1",
                 f_scale=scale,
                 max_nfev=40,
+                ftol=tolerance,
+                xtol=tolerance,
             )
             for first in _starts(starts, low / start, high / start)
         ),

@@ -16,7 +16,7 @@ from chipsim.validation.cases import Judge, LayerCase, Point
 from chipsim.validation.llmcompass import Case, Skipped, needed_by, reader_of
 from chipsim.validation.machines import machine_points
 from chipsim.validation.references import reference_cases
-from chipsim.validation.silicon.suite import BESIDE, silicon_points
+from chipsim.validation.silicon.suite import beside, silicon_points
 from chipsim.validation.spad import curve_points, performance_points
 from chipsim.validation.statistics import summarise
 from chipsim.validation.table import read_header, read_table
@@ -41,6 +41,9 @@ APART = {
     "machines": "prompts and steps of DGX-A100 and DGX-H100 under vLLM",
 }
 """Suites of measurements that are judged on their own; plain models stand beside."""
+
+MOST_FOLDS = 20
+"""Fits of a chip that judge it on shapes held out."""
 
 CLUSTER = {"splitwise": "TTFT and E2E of every request of runs of Splitwise's simulator"}
 """Suites of the cluster, each by itself."""
@@ -91,6 +94,16 @@ class ValidationResult:
         return summarise(self.points, self.beside)
 
 
+def _check(suite: str, execution: str | None, transfer: bool, folds: int) -> None:
+    """Refuse what only measured operators can be asked for."""
+    if transfer and suite != "silicon":
+        raise ConfigError("--transfer", "", suite, "the suite silicon")
+    if folds and (suite != "silicon" or transfer or execution):
+        raise ConfigError("--folds", "", folds, "with the suite silicon, and blocks of its own")
+    if folds and not 2 <= folds <= MOST_FOLDS:
+        raise ConfigError("--folds", "", folds, f"a number from 2 to {MOST_FOLDS}")
+
+
 def validate(
     suite: str = "llmcompass",
     data: str | Path | None = None,
@@ -98,6 +111,8 @@ def validate(
     *,
     chip: str | None = None,
     transfer: bool = False,
+    folds: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> ValidationResult:
     """Set our estimates beside reference figures.
 
@@ -120,7 +135,11 @@ def validate(
     chip : str, optional
         Of the suites `APART`: one chip, by name or path.
     transfer : bool
-        Of ``silicon``: each chip under the block of the one that came before it.
+        Of ``silicon``: each chip under the factors of the one that came before it.
+    folds : int
+        Of ``silicon``: fitted again without each of so many parts of the shapes.
+    progress : callable
+        Told what is under way, where that takes minutes.
 
     Raises
     ------
@@ -142,11 +161,12 @@ def validate(
         raise UnknownNameError("suite", suite, ["llmcompass", *APART, *SUITES, *CLUSTER])
     if execution is not None:
         Execution.load(execution)
-    if transfer and suite != "silicon":
-        raise ConfigError("--transfer", "", suite, "the suite silicon")
+    _check(suite, execution, transfer, folds)
     if suite == "silicon":
-        points, left_out = silicon_points(data, chip, execution, transfer=transfer)
-        return ValidationResult(points, left_out, BESIDE)
+        points, left_out = silicon_points(
+            data, chip, execution, transfer=transfer, folds=folds, progress=progress
+        )
+        return ValidationResult(points, left_out, beside(transfer=transfer, folds=folds))
     if suite == "machines":
         points, left_out = machine_points(data, chip, execution)
         return ValidationResult(points, left_out, ("chip_alone",))

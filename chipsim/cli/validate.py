@@ -39,8 +39,12 @@ def validate(
     chip: OneChip = None,
     transfer: Annotated[
         bool,
-        typer.Option("--transfer", help="silicon: the block of the chip before, no refit."),
+        typer.Option("--transfer", help="silicon: factors of the chip before, no refit."),
     ] = False,
+    folds: Annotated[
+        int,
+        typer.Option("--folds", metavar="N", help="silicon: fit again, judge held-out parts."),
+    ] = 0,
     execution: ExecutionName = None,
     out: Out = None,
     as_json: AsJson = False,
@@ -50,7 +54,9 @@ def validate(
 
     if out is not None and Path(out).suffix not in ENDINGS:
         raise ConfigError("--out", "", Path(out).name, f"a name ending in {', '.join(ENDINGS)}")
-    result = judge(suite, data, execution, chip=chip, transfer=transfer)
+    result = judge(
+        suite, data, execution, chip=chip, transfer=transfer, folds=folds, progress=remark
+    )
     if out is not None:
         _write(result, out)
     if as_json:
@@ -145,7 +151,7 @@ def _report(
     from chipsim.present.silicon import silicon_figure
     from chipsim.present.tables import validation_cells
     from chipsim.validation.silicon.calibration import SiliconCalibration
-    from chipsim.validation.silicon.suite import BESIDE
+    from chipsim.validation.silicon.points import BESIDE
     from chipsim.validation.suites import ValidationResult
 
     if not isinstance(result, SiliconCalibration):

@@ -276,7 +276,7 @@ def drawn_seconds(machine: Record, total: float, each: float) -> float:
     That is a tile's ``each``, or an equal part where tiles are many. Tiles of the same keys
     all draw them: more queries never make their keys come faster.
     """
-    seconds = total / machine.memory_bandwidth
+    seconds = total / (machine.memory_bandwidth * machine.stream_ratio)
     drawn = max(each, total / machine.cores) / machine.core_draw
     return seconds if drawn == 0.0 else math.sqrt(seconds * seconds + drawn * drawn)
 

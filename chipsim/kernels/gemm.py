@@ -66,6 +66,7 @@ class Shape(NamedTuple):
     blocks: bool = False  # tiles of 64 and 128 only, k whole
     step_scale: float = 1.0  # latencies of a core per step along k
     sum_flops: float = 0.0  # vector FLOP per sum and `SCALED_SUMS` of k
+    lines: bool = False  # tiles run along one row or column of C after the other
 
 
 class Mapping(NamedTuple):
@@ -168,12 +169,12 @@ def tile_seconds(
 
     Vector units pad no rows or columns that the product does not have; a tile has ``tall``
     and ``wide`` of them. Sums that are scaled on the way stop the arrays while the vector
-    units work.
+    units work, which multiply and add at their peak.
     """
     scaling = 0.0
     if shape.sum_flops > 0.0:
         scaling = shape.sum_flops * tm * tn * ceil_div(k, SCALED_SUMS)
-        scaling *= machine.cores / machine.vector_flops
+        scaling *= machine.cores / machine.fma_flops
     if machine.rows == 0.0:
         flops = 2.0 * tall * wide * k
         rate = machine.half_flops * shape.macs * machine.tensor_share
@@ -348,7 +349,7 @@ def joined(
 
 
 @inline
-def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: int, b_reads: int) -> Cost:
+def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: float, b_reads: float) -> Cost:
     """Latency from tile and raster (the formula at the head of this file).
 
     ``a_reads`` and ``b_reads`` say how often A and B cross the memory interface; a warm
@@ -364,6 +365,25 @@ def assemble(machine: Record, shape: Shape, tile: Tile, a_reads: int, b_reads: i
     outputs = batch * shape.m * shape.n
     ahead, sums = shape.weights, shape.sum_bytes
     return joined(machine, tile, ahead, a_bytes, b_bytes, c_bytes, outputs, sums)
+
+
+@inline
+def line_reads(machine: Record, size: float, lines: int) -> float:
+    """Reads of an operand of ``size`` bytes that each line of tiles needs whole: again for
+    each as far as L2 forgets it, which holds all up to its own size, and nothing of twice.
+    """
+    forgotten = min(1.0, max(0.0, size / machine.l2_capacity - 1.0))
+    return 1.0 + (lines - 1.0) * forgotten
+
+
+@inline
+def by_lines(machine: Record, shape: Shape, tile: Tile, resident: int) -> Cost:
+    """One line of tiles after the other: a column keeps its panel of B, a row its of A."""
+    if resident == B_PANEL:
+        size = float(shape.m) * shape.k * shape.a_bytes
+        return assemble(machine, shape, tile, line_reads(machine, size, tile.tiles_n), 1.0)
+    size = float(shape.n) * shape.k * shape.b_bytes
+    return assemble(machine, shape, tile, 1.0, line_reads(machine, size, tile.tiles_m))
 
 
 @kernel
@@ -388,10 +408,13 @@ def evaluate(machine: Record, shape: Shape, mapping: Mapping) -> Cost:
         a_reads = 1
     if mapping.resident in (B_PANEL, A_ALL, B_ALL):
         b_reads = 1
-    cost = assemble(machine, shape, tile, a_reads, b_reads)
+    if shape.lines:
+        cost = by_lines(machine, shape, tile, mapping.resident)
+    else:
+        cost = assemble(machine, shape, tile, float(a_reads), float(b_reads))
     slice_fits = 1 <= mapping.tk <= k_slice(machine, shape, tm, tn, mapping.buffers)
-    raster_fits = rm * rn <= machine.cores and resident_fits(
-        machine, shape, tm, tn, rm, rn, mapping.resident
+    raster_fits = rm * rn <= machine.cores and (
+        shape.lines or resident_fits(machine, shape, tm, tn, rm, rn, mapping.resident)
     )
     if slice_fits and raster_fits:
         return cost

@@ -61,6 +61,7 @@ def gemm_product(
             False,
             1.0,
             0.0,
+            False,
         )
         mapping, latency, _, _ = search(machines[i], shape)
         if math.isinf(latency):

@@ -25,6 +25,7 @@ from chipsim.kernels.gemm import (
     Tile,
     alone,
     assemble,
+    by_lines,
     ceil_div,
     cut,
     k_slice,
@@ -114,7 +115,8 @@ def widest_raster(machine: Record, shape: Shape, tile: Tile) -> Raster:
     while True:
         rm = ceil_div(tile.tiles_m, blocks)
         rn = min(cores // rm, tile.tiles_n)
-        cost = assemble(machine, shape, tile, ceil_div(tile.tiles_n, rn), blocks)
+        a_reads = float(ceil_div(tile.tiles_n, rn))
+        cost = assemble(machine, shape, tile, a_reads, float(blocks))
         costed += 1
         if cost.latency < best.latency:
             best = Raster(cost.latency, rm, rn, NONE, 0)
@@ -145,11 +147,28 @@ def resident_raster(machine: Record, shape: Shape, tile: Tile) -> Raster:
         else:
             rm = panel_tiles(room - shape.n * b_column, tile.tm, shape.m, a_row, 1)
         if rm >= 1 and rn >= 1:
-            cost = assemble(machine, shape, tile, a_reads, b_reads)
+            cost = assemble(machine, shape, tile, float(a_reads), float(b_reads))
             costed += 1
             if cost.latency < best.latency:
                 best = Raster(cost.latency, rm, rn, resident, 0)
     return Raster(best.latency, best.rm, best.rn, best.resident, costed)
+
+
+@inline
+def best_raster(machine: Record, shape: Shape, tile: Tile) -> Raster:
+    """The best raster of a tile, or the only one that the source's kernel has."""
+    cores = int(machine.cores)
+    if shape.lines:
+        down = by_lines(machine, shape, tile, B_PANEL).latency
+        across = by_lines(machine, shape, tile, A_PANEL).latency
+        if down <= across:
+            return Raster(down, min(cores, tile.tiles_m), 1, B_PANEL, 2)
+        return Raster(across, 1, min(cores, tile.tiles_n), A_PANEL, 2)
+    wide = widest_raster(machine, shape, tile)
+    kept = resident_raster(machine, shape, tile)
+    found = wide if wide.latency <= kept.latency else kept
+    costed = wide.costed + kept.costed
+    return Raster(found.latency, found.rm, found.rn, found.resident, costed)
 
 
 @inline
@@ -221,7 +240,7 @@ def floors_of(machine: Record, shape: Shape) -> Floors:
     outputs = float(shape.batch) * shape.m * shape.n
     for index in range(len(SPLITS)):
         tile = blank_tile(machine, SPLITS[index], outputs)
-        with_floor(floors, index, assemble(machine, shape, tile, 1, 1))
+        with_floor(floors, index, assemble(machine, shape, tile, 1.0, 1.0))
     return floors
 
 
@@ -301,12 +320,10 @@ def search(machine: Record, shape: Shape) -> tuple[Mapping, float, float, int]:
                     if least_of(floors, index, buffers, alone(machine, tile)) >= latency:
                         continue
                     costed += 1
-                    if assemble(machine, shape, tile, 1, 1).latency >= latency:
+                    if assemble(machine, shape, tile, 1.0, 1.0).latency >= latency:
                         continue
-                    wide = widest_raster(machine, shape, tile)
-                    kept = resident_raster(machine, shape, tile)
-                    costed += wide.costed + kept.costed
-                    found = wide if wide.latency <= kept.latency else kept
+                    found = best_raster(machine, shape, tile)
+                    costed += found.costed
                     if found.latency < latency:
                         latency = found.latency
                         best = Mapping(

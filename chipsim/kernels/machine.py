@@ -25,10 +25,14 @@ class Record(Protocol):
     vector_flops: float
     """Sustained fp32 FLOP/s of all vector units; `half_flops` for 16 bit."""
     half_flops: float
+    fma_flops: float
+    """Peak fp32 FLOP/s of all vector units: multiply-adds alone reach it."""
     l2_bandwidth: float
     """Sustained bytes/s over all cores; inf where unpublished."""
     memory_bandwidth: float
     """Sustained bytes/s."""
+    stream_ratio: float
+    """Rate of what is read or written in the order of addresses, over `memory_bandwidth`."""
     core_draw: float
     """Bytes/s that one core can draw from memory; inf where unlimited."""
     core_feed: float

@@ -55,6 +55,7 @@ def vector_cost(
     bandwidth = machine.memory_bandwidth
     if not stream:
         bandwidth = joined_bandwidth(machine, machine.cores)
+    bandwidth *= machine.stream_ratio
     rate = machine.half_flops if half else machine.vector_flops
     memory = traffic / bandwidth
     core = flops / rate + traffic / machine.l2_bandwidth

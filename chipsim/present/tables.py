@@ -359,6 +359,7 @@ def _silicon_table(frame: pd.DataFrame) -> Table:
 
 
 BESIDE = {
+    "held_out_mape": "held out", "donor_mape": "as is",
     "roofline_mape": "roof", "scaled_mape": "0.8 bw", "four_factor_mape": "4-fact",
     "chip_alone_mape": "chip alone",
 }  # fmt: skip

@@ -54,6 +54,9 @@ def test_a_block_is_fitted_and_written(chipsim: Command, tmp_path: Path) -> None
         ("validate silicon --data nowhere", "no such folder"),
         ("validate silicon --chip nothing", "unknown chip 'nothing'"),
         ("validate llmcompass --transfer", "the suite silicon"),
+        ("validate llmcompass --folds 5", "the suite silicon"),
+        ("validate silicon --folds 5 --transfer", "blocks of its own"),
+        ("validate silicon --folds 1", "a number from 2 to 20"),
         ("validate paper-curves --chip a100-sxm", "one of silicon, machines"),
     ],
 )

@@ -152,7 +152,7 @@ def _mapped(m: Any, s: AttentionShape, group: int, rows: int, split: int, keys: 
 def _moved(m: Any, size: float, of_a_core: float) -> float:
     """Bytes over the memory's bandwidth and over what the busiest core can draw, joined."""
     busiest = max(of_a_core, size / m.cores)
-    return math.hypot(size / m.memory_bandwidth, busiest / m.core_draw)
+    return math.hypot(size / (m.memory_bandwidth * m.stream_ratio), busiest / m.core_draw)
 
 
 def _norm(a: float, b: float, p: float) -> float:

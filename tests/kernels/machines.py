@@ -23,8 +23,10 @@ PLAIN: dict[str, float] = {
     "l2_share": 0.5,
     "vector_flops": 1e12,
     "half_flops": 2e12,
+    "fma_flops": 1e12,
     "l2_bandwidth": 2e12,
     "memory_bandwidth": 3e11,
+    "stream_ratio": 1.0,
     "core_draw": math.inf,
     "core_feed": math.inf,
     "core_store": math.inf,
@@ -118,6 +120,7 @@ machines = st.fixed_dictionaries(
         "l2_share": shares,
         "l2_bandwidth": st.one_of(st.just(math.inf), st.floats(1e12, 2e13)),
         "memory_bandwidth": st.floats(1e10, 1e13),
+        "stream_ratio": st.sampled_from([1.0, 1.0, 1.2, 0.8]),
         "core_draw": st.one_of(st.just(math.inf), st.floats(1e9, 1e12)),
         "core_feed": st.one_of(st.just(math.inf), st.floats(1e9, 1e12)),
         "core_store": st.one_of(st.just(math.inf), st.floats(1e8, 1e11)),
@@ -169,5 +172,6 @@ shapes = st.builds(
     blocks=st.sampled_from([False, False, False, True]),
     step_scale=st.sampled_from([1.0, 1.0, 2.0]),
     sum_flops=st.sampled_from([0.0, 0.0, 2.0]),
+    lines=st.sampled_from([False, False, True]),
 )
 """Products, small, skewed, prime and large."""

@@ -92,7 +92,7 @@ def _kept(m: Any, s: Shape, point: Point) -> bool:
 
 
 def _tile(m: Any, s: Shape, tm: int, tn: int, tk: int, k: int) -> float:
-    scaling = s.sum_flops * tm * tn * math.ceil(k / 128) * m.cores / m.vector_flops
+    scaling = s.sum_flops * tm * tn * math.ceil(k / 128) * m.cores / m.fma_flops
     if m.rows == 0:
         flops = 2 * min(tm, s.m) * min(tn, s.n) * k
         return float(scaling + flops * m.cores / (m.half_flops * s.macs * m.tensor_share))

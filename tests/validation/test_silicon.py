@@ -18,6 +18,7 @@ from chipsim.present.silicon import silicon_figure
 from chipsim.validation.silicon import baselines
 from chipsim.validation.silicon.baselines import Ideal, folds, four_factor, ideal, scaled
 from chipsim.validation.silicon.calibration import calibrate_chip
+from chipsim.validation.silicon.machines import transferred
 from chipsim.validation.silicon.measured import read_measurements
 from chipsim.validation.silicon.stages import DEPENDENT, LINKS, STAGES, Stage
 from chipsim.validation.silicon.suite import PACKAGED
@@ -94,6 +95,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 def test_a_transfer_takes_the_block_of_the_chip_before() -> None:
     result = validate("silicon", chip="h200-sxm", transfer=True)
     assert set(result.points.execution) == {"h100-graph"}
+    # Of H100 all but the kernels, of which H200 has the same.
+    assert result.points.estimate.tolist() == result.points.donor.tolist()
     with pytest.raises(ChipsimError, match="nothing came before it"):
         validate("silicon", chip="a100-sxm", transfer=True)
 
@@ -197,6 +200,24 @@ def test_held_out_rows_are_judged_by_fits_to_the_rest(tmp_path: Path) -> None:
     measured = result.workload.measured[linked]
     assert result.held[linked] == pytest.approx(measured, rel=0.02)
     assert "held out" in result.text
+
+
+def test_folds_are_judged_beside_the_block(tmp_path: Path) -> None:
+    data = timed_by(Execution.load("h100-graph"), tmp_path)
+    result = validate("silicon", data, folds=2)
+    assert result.beside[0] == "held_out"
+    linked = result.points[result.points.operator == "collectives"]
+    assert linked.held_out.tolist() == pytest.approx(linked.reference.tolist(), rel=0.02)
+    frame = result.frame()
+    told = frame[(frame.operator == "collectives") & (frame.regime == "all")]
+    assert (told.held_out_mape < 0.02).all()
+
+
+def test_a_transfer_keeps_the_kernels_of_the_chip() -> None:
+    chip, donor = Chip.load("b200-sxm"), Execution.load("h200-graph")
+    block = transferred(chip)
+    assert block.kernels == Execution.load("b200-graph").kernels != donor.kernels
+    assert block.model_copy(update={"kernels": donor.kernels}) == donor
 
 
 def test_every_factor_has_one_line_and_there_are_few() -> None:

@@ -23,8 +23,8 @@ from chipsim.validation.silicon.chosen import chosen, is_main
 from chipsim.validation.silicon.judged import Workload
 from chipsim.validation.silicon.machines import block_name, chip_name
 from chipsim.validation.silicon.measured import read_measurements
+from chipsim.validation.silicon.points import judged_points
 from chipsim.validation.silicon.stages import STAGES, UNFIT, Stage
-from chipsim.validation.silicon.suite import judged_points
 from chipsim.validation.statistics import error_statistics
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from chipsim.validation.silicon.baselines import Floats
 
-SCALE, STEP, STARTS = 0.1, 0.03, 3
+SCALE, STEP, STARTS, TOLERANCE = 0.1, 0.03, 3, 1e-3
 """Log error beyond which a row counts less; step of finite differences (latency is a minimum
-over discrete mappings, so a small one sees steps); places to start from."""
+over discrete mappings, so a small one sees steps); places to start from; where least squares
+on such a surface may end, and the polish take over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +151,9 @@ def calibrate_chip(
     if not rows:
         raise ChipsimError(f"{data}: no judged row of {subject.name}")
     workload = Workload.of(subject, rows)
-    start = _start(subject, stages)
+    start = start_of(subject, stages)
     fits = fit_stages(start, workload, stages, progress)
-    held = _held_out(start, workload, folds, stages, progress) if folds > 1 else None
+    held = held_out(start, workload, folds, stages, progress) if folds > 1 else None
     paths = [path for each in fits for path in each.fit.paths]
     block = written(fits[-1].fit.block, paths)
     result = SiliconCalibration(workload, start, block, tuple(fits), held)
@@ -166,6 +167,7 @@ def fit_stages(
     workload: Workload,
     stages: Sequence[Stage] = STAGES,
     progress: Callable[[str], None] = lambda _: None,
+    starts: int = STARTS,
 ) -> list[StageFit]:
     """Fit every stage that has rows, each from the block of the one before."""
     found: list[StageFit] = []
@@ -188,7 +190,8 @@ def fit_stages(
             _residuals(part, weights[weights > 0]),
             scale=SCALE,
             step=STEP,
-            starts=1 if stage.again else STARTS,
+            starts=1 if stage.again else starts,
+            tolerance=TOLERANCE,
         )
         block, known[stage.name] = fitted.block, fitted
         found.append(StageFit(stage, fitted, len(part.rows)))
@@ -225,24 +228,24 @@ def _residuals(part: Workload, weights: Floats) -> Residuals[Execution]:
     return residuals
 
 
-def _held_out(
+def held_out(
     start: Execution,
     workload: Workload,
     folds: int,
-    stages: Sequence[Stage],
-    progress: Callable[[str], None],
+    stages: Sequence[Stage] = STAGES,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Floats:
-    """Estimates of each fold by a fit to the others."""
+    """Estimates of each fold by a fit to the others, from one place to start each."""
     fold = baselines.folds([row.shape for row in workload.rows], folds)
     held = np.full(len(fold), np.nan)
     for number in range(folds):
         progress(f"fold {number + 1} of {folds}")
-        fits = fit_stages(start, workload.part(fold != number), stages)
+        fits = fit_stages(start, workload.part(fold != number), stages, starts=1)
         held[fold == number] = workload.part(fold == number).estimates(fits[-1].fit.block)
     return held
 
 
-def _start(chip: Chip, stages: Sequence[Stage]) -> Execution:
+def start_of(chip: Chip, stages: Sequence[Stage] = STAGES) -> Execution:
     """Facts of the library's block, if there is one, and every factor at its start."""
     name = block_name(chip.name)
     if name in names("executions"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from chipsim.arch_configs import names
 from chipsim.errors import UnknownNameError
+from chipsim.execution import Execution
 
 if TYPE_CHECKING:
     from chipsim.chip import Chip
@@ -44,3 +45,16 @@ def donor_block(chip: str) -> str:
     if chip not in DONORS:
         raise UnknownNameError("chip with a predecessor", chip, DONORS)
     return block_name(DONORS[chip])
+
+
+def transferred(chip: Chip) -> Execution:
+    """Every factor of the chip that came before; kernels, which are switches, of its own.
+
+    Raises
+    ------
+    UnknownNameError
+        Nothing came before it.
+    """
+    own = Execution.load(own_block(chip))
+    donor = Execution.load(donor_block(chip.name))
+    return donor.model_copy(update={"kernels": own.kernels})

@@ -59,7 +59,7 @@ SILICON = (
 
 ATTENTION = (
     Factor(("launch.attention",), 4e-6, 5e-7, 5e-5),
-    Factor(("sustained.vector",), 0.35, 0.05, 1.0),
+    Factor(("sustained.stream",), 0.93, 0.3, 1.0),
     Factor(("tile_latency",), 1.5e-6, 1e-8, 2e-5),
     Factor(("tile_draw",), 0.2, 0.02, 4.0),
 )
@@ -82,7 +82,7 @@ LINKS = (
 """At most four, beside the twelve of a chip."""
 
 ATTENTIVE: dict[tuple[str, str] | str, float] = {
-    "attention_context": 1.5, "attention_generation": 1.2,
+    "attention_context": 1.5, "attention_generation": 3.0,
     "mla_context": 1.2, "mla_generation": 1.2,
 }  # fmt: skip
 """Weights of attention."""

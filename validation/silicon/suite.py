@@ -5,34 +5,41 @@ measurements -> those judged -> estimates under a block -> points -> table of er
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from chipsim.arch_configs import names
 from chipsim.chip import Chip
 from chipsim.errors import ChipsimError
 from chipsim.execution import Execution
-from chipsim.validation.cases import point
 from chipsim.validation.llmcompass import Skipped
-from chipsim.validation.silicon import baselines
-from chipsim.validation.silicon.chosen import chosen, is_main, label
-from chipsim.validation.silicon.judged import Workload, regime
-from chipsim.validation.silicon.machines import DONORS, chip_name, donor_block, own_block
+from chipsim.validation.silicon.calibration import held_out, start_of
+from chipsim.validation.silicon.chosen import chosen
+from chipsim.validation.silicon.judged import Workload
+from chipsim.validation.silicon.machines import (
+    DONORS,
+    chip_name,
+    donor_block,
+    own_block,
+    transferred,
+)
 from chipsim.validation.silicon.measured import Measurement, read_measurements
+from chipsim.validation.silicon.points import BESIDE, SUITE, judged_points
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from chipsim.validation.silicon.baselines import Floats, Ideal
-
-SUITE = "silicon"
 PACKAGED = Path(__file__).parent.parent / "data" / "silicon"
 """A small sample of the public measurements."""
-BESIDE = ("roofline", "scaled", "four_factor")
-"""Plain models whose errors stand beside ours; see `chipsim.validation.silicon.baselines`."""
+HELD, DONOR = "held_out", "donor"
+"""Columns beside those of `BESIDE`: estimates of each fold by a fit to the others, and those
+under the block of the chip before as it is, its kernels too."""
+
+
+def beside(*, transfer: bool, folds: int) -> tuple[str, ...]:
+    """Columns of other models in the points that were asked for."""
+    return (*((HELD,) * (folds > 1)), *((DONOR,) * transfer), *BESIDE)
 
 
 def silicon_points(
@@ -41,6 +48,8 @@ def silicon_points(
     execution: str | None = None,
     *,
     transfer: bool = False,
+    folds: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> tuple[pd.DataFrame, list[Skipped]]:
     """Every judged measurement beside our estimate.
 
@@ -55,8 +64,12 @@ def silicon_points(
     execution : str, optional
         Block for all; unless given each chip's ``-graph`` block, or its own.
     transfer : bool
-        Take each chip's block from the chip that came before it, without a refit; chips
-        with no predecessor are left out.
+        Take each chip's factors from the chip that came before it, without a refit; which
+        kernels run (switches, no measured numbers) stays its own. Chips with no predecessor
+        are left out.
+    folds : int
+        Fit each chip again without each of so many parts of the shapes, and judge that fit
+        on that part (column `HELD`); 0 for none.
 
     Returns
     -------
@@ -80,8 +93,17 @@ def silicon_points(
         if transfer and subject.name not in DONORS:
             skipped.append(Skipped(subject.name, "nothing came before it to take over"))
             continue
-        block = donor_block(subject.name) if transfer else execution or own_block(subject)
-        frames.append(judged_points(Workload.of(subject, members), Execution.load(block)))
+        workload = Workload.of(subject, members)
+        block = Execution.load(execution or own_block(subject))
+        frame = judged_points(workload, transferred(subject) if transfer else block)
+        if transfer:
+            donor = Execution.load(donor_block(subject.name))
+            frame = frame.assign(**{DONOR: workload.estimates(donor)})
+        if folds > 1:
+            progress(f"{subject.name}: {folds} folds")
+            held = held_out(start_of(subject), workload, folds, progress=progress)
+            frame = frame.assign(**{HELD: held})
+        frames.append(frame)
     if not frames:
         reasons = "; ".join(f"{each.name}: {each.why}" for each in skipped)
         raise ChipsimError(f"{data or SUITE}: nothing to judge ({reasons})")
@@ -105,49 +127,3 @@ def _by_chip(
             yield Chip.load(name), members
         else:
             skipped.append(Skipped(name, f"{len(members)} rows: no such chip in the library"))
-
-
-def judged_points(workload: Workload, block: Execution) -> pd.DataFrame:
-    """Points of one chip under a block, as `silicon_points` has them."""
-    import pandas as pd
-
-    estimates, bounds = workload.bound(block)
-    ideals = [baselines.ideal(workload.chip, work) for work in workload.works]
-    points = []
-    for row, exact, seconds, bound in zip(
-        workload.rows, ideals, estimates, bounds, strict=True
-    ):
-        points.append(
-            point(
-                SUITE,
-                workload.chip.name,
-                label(row),
-                row.dtype,
-                regime(exact.roofline, exact.arithmetic, row.operator == "collectives"),
-                row.shape,
-                row.seconds,
-                float(seconds),
-                bound=bound,
-                execution=block.name,
-                source=row.where,
-                whole=is_main(row),
-            )
-        )
-    frame = pd.DataFrame(points)
-    return frame.assign(**_beside(frame, ideals))
-
-
-def _beside(frame: pd.DataFrame, ideals: Sequence[Ideal]) -> dict[str, Floats]:
-    """Seconds of the plain models, fitted by operator and format."""
-    columns = {name: np.full(len(frame), np.nan) for name in BESIDE}
-    columns["roofline"][:] = [each.roofline for each in ideals]
-    fold = baselines.folds(frame["shape"].tolist())
-    measured = frame["reference"].to_numpy()
-    for members in frame.groupby(["operator", "dtype"], sort=False).indices.values():
-        group = [ideals[i] for i in members]
-        for name, model in (
-            ("scaled", baselines.scaled),
-            ("four_factor", baselines.four_factor),
-        ):
-            columns[name][members] = model(group, measured[members], fold[members])
-    return columns
