@@ -27,6 +27,7 @@ JUDGED = ("physics", "policy")
 REPRODUCTIONS = {
     "spad": "chipsim.validation.reproduce_spad",
     "splitwise": "chipsim.validation.reproduce_splitwise",
+    "toy-queue": "chipsim.validation.reproduce_toy_queue",
 }
 """By name, the module whose function ``reproduction`` makes it."""
 

@@ -18,7 +18,7 @@ ENDINGS = (".html", ".csv", ".json")
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="spad or splitwise.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="spad, splitwise or toy-queue.")],
     quick: Annotated[
         bool, typer.Option("--quick", help="Short traces, one seed, fewer rows.")
     ] = False,
