@@ -147,7 +147,9 @@ def test_a_closed_pipe_is_quiet() -> None:
 def test_control_c_ends_with_130(tmp_path: Path) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text(
-        "import time\n"
+        "import signal, time\n"
+        # Whoever starts the tests in the background makes them deaf to it.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from chipsim.cli import lists, main\n"
         "lists.chips = lambda: (print('ready', flush=True), time.sleep(30))\n"
         "main(['chips'])\n"
