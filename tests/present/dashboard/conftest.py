@@ -108,7 +108,7 @@ class Reader:
 
     def text(self, selector: str) -> str:
         """What stands at a place."""
-        return self.page.locator(selector).inner_text()
+        return self.page.locator(selector).inner_text().replace("\N{NO-BREAK SPACE}", " ")
 
     def keep(self, name: str) -> None:
         """A picture of the page, where CI asks for them."""
