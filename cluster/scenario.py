@@ -302,9 +302,8 @@ class Scenario(Spec):
 
     @model_validator(mode="after")
     def _has_what_caches_need(self) -> Self:
-        if self.handoff.next_turn != "recompute":
-            allowed = "recompute: the others are not simulated reliably yet"
-            raise FieldError("handoff.next_turn", self.handoff.next_turn, allowed)
+        if self.handoff.next_turn == "shared" and self.store is None:
+            raise FieldError("store", None, "a store, for handoff.next_turn: shared")
         for name, pool in self.pools.items():
             tiers = pool.tiers.dram or pool.tiers.ssd
             if tiers is not None and pool.prefix_cache == "none":

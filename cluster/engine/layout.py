@@ -26,6 +26,8 @@ from chipsim.cluster.engine.touch import rescore
 from chipsim.kernels.jit import kernel
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from chipsim.cluster.engine.inputs import Floats, Ints, Options, Records, Requests
     from chipsim.cluster.engine.steps import Steps
 
@@ -54,7 +56,8 @@ def lay_out(
     growing = bool((pools["reserve"] == codes.RESERVE_PROMPT).any())
     values, tree = _trees(len(instances))
     sim = _sim(options, pools, instances, timers)
-    sim["caching"] = bool(pools["prefix_cache"].any())
+    keeps = pools["prefix_cache"][ranks["pool"]] > 0  # of ranks: a pool may have none
+    sim["caching"] = bool(keeps.any())
     sim["tiered"] = bool(tiers["room"].any())
     sim["unit"], sim["ids"] = requests.prefix_block, id_count(requests)
     state = State(
@@ -76,7 +79,7 @@ def lay_out(
         able=np.zeros((2, len(instances)), np.int64),
         **_lists(len(ranks), len(records), pools),
         order=order,
-        **_caches(requests, ranks, pools, tiers),
+        **_caches(requests, ranks, pools, tiers, keeps),
         timers=timers,
         gaps=np.zeros(0),
         gap_counts=np.zeros(0, np.int32),
@@ -211,12 +214,16 @@ def node_count(requests: Requests, pools: Records, pool_of: Ints, tiers: Records
 
 
 def _caches(
-    requests: Requests, ranks: Records, pools: Records, tiers: Records
+    requests: Requests,
+    ranks: Records,
+    pools: Records,
+    tiers: Records,
+    keeps: npt.NDArray[np.bool_],
 ) -> dict[str, Any]:
-    """Prefix caches, empty; what is not written to takes no memory."""
-    n, keeps = len(ranks), pools["prefix_cache"][ranks["pool"]] > 0
-    count = node_count(requests, pools, ranks["pool"], tiers) if keeps.any() else 0
-    of = tiers[ranks["pool"]] if count else np.zeros((n, 3), tiers.dtype)
+    """Prefix caches, empty; where no rank keeps one they take no memory."""
+    n, caching = len(ranks), bool(keeps.any())
+    count = node_count(requests, pools, ranks["pool"], tiers) if caching else 0
+    of = tiers[ranks["pool"]] if caching else np.zeros((n, 3), tiers.dtype)
     there = of["room"] > 0
     there[:, :-1] &= keeps[:, None]
     rows = np.zeros((n, 3), TIER_STATE)
@@ -234,8 +241,8 @@ def _caches(
         below = np.where(own >= 0, own, below)
     caches["below"][:n], caches["below"][3 * n] = below, -1
     return {
-        "chain_start": requests.block_start if count else np.zeros(1, np.int64),
-        "chains": requests.blocks if count else np.zeros(1, np.int64),
+        "chain_start": requests.block_start if caching else np.zeros(1, np.int64),
+        "chains": requests.blocks if caching else np.zeros(1, np.int64),
         "caches": caches,
         "nodes": np.zeros(count + 1, NODE),
         "buckets": np.zeros(1 << count.bit_length(), np.int64),

@@ -300,6 +300,26 @@ def test_the_prefilling_rank_lacks_what_the_other_decoded() -> None:
     assert second["first_token_s"] - second["arrival_s"] == pytest.approx(0.030)
 
 
+@pytest.mark.parametrize("rule", [codes.WRITE_BACK, codes.WRITE_TO_STORE])
+def test_nothing_is_written_where_no_rank_keeps_prefixes(rule: int) -> None:
+    """Of two pools one would keep them, and has no instance."""
+    requests = given(
+        [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]], [30, 60], [21, 1],
+        arrival_s=[0.0, 0.0], parent=[-1, 0], think_s=[0.0, 5.0],
+    )  # fmt: skip
+    outcome = run(
+        requests, STEPS,
+        pools(2, prefix_cache=[1, 0], block=10, kv_blocks=1000, max_tokens=1000),
+        instances([1, 1], role=[codes.PREFILL, codes.DECODE]),
+        links=links(2, bytes_per_s=1e4, bytes_per_token=1.0),
+        tiers=tiers(2, room=2 * [0, 0, 99], block_s=1e-3),
+        options=Options(next_turn=rule),
+    )  # fmt: skip
+    assert outcome.requests["cached"].tolist() == [0, 0]
+    assert outcome.instances["returned_tokens"].sum() == 0
+    assert outcome.requests["first_token_s"][1] > 0.0
+
+
 def test_output_is_sent_back() -> None:
     outcome = conversation(options=Options(next_turn=codes.WRITE_BACK))
     second = outcome.requests[1]

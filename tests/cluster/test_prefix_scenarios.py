@@ -89,7 +89,7 @@ def _other_trace(tmp_path: Path) -> None:
     [
         (
             {"handoff": {"next_turn": "shared"}},
-            "handoff.next_turn: 'shared' is not allowed; allowed: recompute",
+            "store: None is not allowed; allowed: a store",
         ),
         ({"prefill": {"tiers": {"ssd": {"capacity": "1 TB"}}}}, "ssd.bandwidth"),
         ({"prefill": {"prefix_cache": "pool"}}, "prefix_cache"),
