@@ -198,3 +198,12 @@ def read_phase(
     if draft:
         raise ConfigError("--draft", "", draft, "0 in prefill: drafted tokens are decode's")
     return Phase.prefill(batch, tokens)
+
+
+def whole_numbers(option: str, text: str, *, least: int = 1) -> tuple[int, ...]:
+    """``512,2048`` (`ConfigError`)."""
+    parts = [part.strip() for part in text.split(",")]
+    good = all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts)
+    if not good or min(map(int, parts)) < least:
+        raise ConfigError(option, "", text, f"whole numbers from {least}: 512,2048")
+    return tuple(map(int, parts))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chipsim.cli.emitting import EmitOption, read_target
-from chipsim.cli.options import AsJson, MaybeFormats, Out
+from chipsim.cli.options import AsJson, MaybeFormats, Out, whole_numbers
 from chipsim.cli.output import emit, remark, show
-from chipsim.cli.provision import JournalOption, SeedsOption, read_seeds
+from chipsim.cli.provision import JournalOption, SeedsOption
 from chipsim.errors import ChipsimError, ConfigError
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def plan(
             owned,
             chosen,
             goal=goal,  # type: ignore[arg-type] # checked there
-            seeds=read_seeds(seeds),
-            chunks=_numbers("--chunks", chunks),
-            batches=_numbers("--batches", batches),
+            seeds=whole_numbers("--seeds", seeds, least=0),
+            chunks=whole_numbers("--chunks", chunks),
+            batches=whole_numbers("--batches", batches),
             plans=plans or (),
             top=top,
             duration_s=duration,
@@ -173,10 +173,3 @@ def _limits(option: str, text: str) -> dict[str, str]:
             raise ConfigError(option, "", text, "percentiles and times: p90=500ms,p99=2s")
         found[share] = limit
     return found
-
-
-def _numbers(option: str, text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdecimal() and int(part) > 0 for part in parts):
-        raise ConfigError(option, "", text, "whole numbers from 1: 512,2048")
-    return tuple(int(part) for part in parts)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chipsim.cli.emitting import EmitOption, read_target
-from chipsim.cli.options import AsJson
+from chipsim.cli.options import AsJson, whole_numbers
 from chipsim.cli.output import emit, remark, show
 from chipsim.cli.simulate import (
     DurationOption,
@@ -107,7 +107,9 @@ def provision(
 
     def answered(name: str, spans: dict[str, tuple[int, int]] | None) -> Provision:
         chosen = changed(name, rate, duration, requests, None, None)
-        search = Search(chosen, read_seeds(seeds), journal=kept, workers=workers)
+        search = Search(
+            chosen, whole_numbers("--seeds", seeds, least=0), journal=kept, workers=workers
+        )
         with counting("counts") as progress:
             return search_counts(
                 search,
@@ -173,14 +175,6 @@ def _emit(answer: Provision, wanted: str) -> None:
         raise ChipsimError(f"--emit: nothing to write: {answer.reason}")
     cluster, best = answer.search.cluster, answer.best
     write_sketch(Deployment.of(cluster, best.instances, why=[answer.decided]), wanted)
-
-
-def read_seeds(text: str) -> tuple[int, ...]:
-    """``0,1,2`` (`ConfigError`)."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdecimal() for part in parts):
-        raise ConfigError("--seeds", "", text, "whole numbers: 0,1,2")
-    return tuple(int(part) for part in parts)
 
 
 def _ranges(text: str | None) -> dict[str, tuple[int, int]] | None:
