@@ -86,6 +86,7 @@ class Family:
     load: bool = False  # the same, by looks at the load
     prefixes: bool = False  # prompts have beginnings in common, and pools keep them
     tiers: bool = False
+    far: bool = False  # tiers take long to answer
     next_turn: tuple[str, ...] = ("recompute",)
     exact: bool = True
 
@@ -103,13 +104,14 @@ def scenarios(draw: DrawFn, family: Family) -> Scenario:
     steps = _steps(random, rows, family.exact)
     if family.tiers:  # so that loading pays
         steps = steps._replace(prefill=steps.prefill.cumsum(axis=-1) / 4)
+    requests = draw(_requests(family))
     return Scenario(
-        requests=draw(_requests(family)),
+        requests=requests,
         steps=steps,
         pools=np.concatenate([draw(_pool(family, i)) for i in range(rows)]),
         instances=machines,
         links=draw(_links(family, rows)),
-        timers=draw(_changes(family, len(machines))),
+        timers=draw(_changes(family, requests, len(machines))),
         options=draw(_options(family)),
         joules=_steps(random, rows, family.exact)._replace(limit=steps.limit),
         tiers=draw(_tiers(family, rows)),
@@ -177,18 +179,24 @@ def _instances(draw: DrawFn, family: Family, rows: int) -> Any:
 
 
 @st.composite
-def _changes(draw: DrawFn, family: Family, machines: int) -> Any:
+def _changes(draw: DrawFn, family: Family, requests: Requests, machines: int) -> Any:
     """Failures, most of which end, and new roles."""
     rows: list[tuple[float, int, int, int]] = []
     which = st.integers(0, machines - 1)
+    arrivals = st.sampled_from(requests.arrival_s.tolist())
+
+    def soon() -> float:
+        """After a request arrived: later on nothing may be left to do."""
+        return draw(arrivals) + draw(st.sampled_from([1, 3, 8, 20, 60])) * TICK
+
     for _ in range(draw(st.integers(1, 4)) if family.faults else 0):
-        at, machine = draw(_ticks(150)), draw(which)
+        at, machine = soon(), draw(which)
         rows.append((at, codes.FAULT, machine, 0))
         if draw(st.integers(0, 3)):
             rows.append((at + draw(_ticks(60)), codes.RECOVERY, machine, 0))
     for _ in range(draw(st.integers(1, 4)) if family.switches else 0):
         role = draw(st.sampled_from(sorted(codes.ROLE.values())))
-        rows.append((draw(_ticks(150)), codes.ROLE_SWITCH, draw(which), role))
+        rows.append((soon(), codes.ROLE_SWITCH, draw(which), role))
     return timers(rows)
 
 
@@ -226,11 +234,13 @@ def _tiers(draw: DrawFn, family: Family, rows: int) -> Any:
     room = [draw(rooms) for _ in range(3 * rows)]
     stores = st.sampled_from([3, 100] if "shared" in family.next_turn else [0, 3, 100])
     room[2::3] = [draw(stores)] * rows
+    # The slowest take about as long as computing a block does.
+    block_s = st.sampled_from([0.0, TICK / 4, TICK / 2, 8 * TICK])
     return tiers(
         rows,
         room=room,
-        latency_s=[draw(st.sampled_from([0.0, TICK])) for _ in room],
-        block_s=[draw(st.sampled_from([0.0, TICK / 4, TICK / 2])) for _ in room],
+        latency_s=[draw(_ticks(24) if family.far else _ticks(1)) for _ in room],
+        block_s=[draw(block_s) for _ in room],
     )
 
 

@@ -21,6 +21,7 @@ CHANGED = PAIRS.but(
     retry=(0.0, 1 / 32), overlap=("serial", "layerwise", "stream"), room=(40, 80),
 )  # fmt: skip
 PREFIXES = COLOCATED.but(prefixes=True)
+TIERS = PREFIXES.but(tiers=True, ranks=2, turns=True, room=(25, 45))
 APART = PAIRS.but(
     decode_at=("arrival", "prefill_end"), ranks=2, overlap=("serial", "layerwise")
 )
@@ -59,6 +60,7 @@ FAMILIES = {
         ranks=2,
         decode_at=("arrival", "prefill_end"),
         overlap=("serial", "stream"),
+        batching=("prefill_first", "chunked"),
         room=(40, 80),
     ),
     "fails": COLOCATED.but(faults=True, ranks=2, turns=True),
@@ -76,7 +78,8 @@ FAMILIES = {
     "prefixes_tight": PREFIXES.but(reserve=("prompt",), room=(40, 55)),
     "prefixes_apart": APART.but(prefixes=True, turns=True),
     "prefixes_stream": STREAM.but(prefixes=True, decode_at=("arrival",)),
-    "tiers": PREFIXES.but(tiers=True, ranks=2, turns=True, room=(25, 45)),
+    "tiers": TIERS,
+    "tiers_lost": TIERS.but(faults=True, far=True),
     "tiers_chunked": PREFIXES.but(tiers=True, batching=("chunked",), tokens=24, exact=False),
     "tiers_fail": CHANGED.but(
         prefixes=True, tiers=True, faults=True, turns=True, switches=True
@@ -118,6 +121,7 @@ REACHED = {
     "prefixes_apart": "found base twice forgotten",
     "prefixes_stream": "found base",
     "tiers": "loads_0 began_loaded",
+    "tiers_lost": "began_loaded lost_decoding recovered",
     "tiers_chunked": "began_loaded",
     "tiers_fail": "found base lost_decoding recovered switched",
     "next_turns": "stored",
@@ -127,7 +131,7 @@ REACHED = {
 """What must have happened in them, or they test less than they say."""
 
 DEPTH = dict.fromkeys(FAMILIES, 500) | dict.fromkeys(
-    ("moves_on", "fails_apart", "tiers", "tiers_fail"), 2000
+    ("fails_apart", "tiers_lost", "next_turns_fail"), 1000
 )
 """Scenarios of a family, 30 ms each, where they are many: more where what it is for is rare."""
 
@@ -137,7 +141,8 @@ IN_DEPTH = {
     "prefixes_stream": "pieces all_there",
     "tiers": "loads_1 loads_2 load_waits loads_again faster_computed",
     "tiers_chunked": "loads_0 loads_1 loads_2 faster_computed twice",
-    "tiers_fail": "lost_loading loads_0 loads_2 lost_transferring",
+    "tiers_lost": "lost_loading loads_0 loads_2",
+    "tiers_fail": "loads_0 loads_2 lost_transferring",
     "next_turns": "returned no_room_to_return loads_2",
     "next_turns_fail": "returned stopped_writing",
     "fails_apart": "lost_arrived lost_ready unbound_prefilling unbound_handing_off no_place",

@@ -77,12 +77,16 @@ class Reader:
         self.complaints: list[str] = []
         self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("requestfailed", lambda asked: self.complaints.append(asked.url))
+        self.page.on("requestfailed", self._miss)
         self.page.on("request", self._watch)
 
     def _hear(self, message: Any) -> None:
         if message.type in ("error", "warning") and not any(q in message.text for q in QUIET):
             self.complaints.append(message.text)
+
+    def _miss(self, asked: Any) -> None:
+        if asked.failure != "net::ERR_ABORTED":  # a page that is left asks for no more
+            self.complaints.append(f"{asked.url}: {asked.failure}")
 
     def _watch(self, asked: Any) -> None:
         if not asked.url.startswith((self.address, "data:", "blob:")):
