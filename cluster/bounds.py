@@ -164,7 +164,9 @@ class Bounds:
     def __init__(self, cluster: Cluster, workload: Workload) -> None:
         if cluster.caching:
             allowed = "none: bounds take KV as held once for each request, none as shared"
-            raise ConfigError(cluster.scenario.name, "pools.prefix_cache", "rank", allowed)
+            kinds = {pool.prefix_cache for pool in cluster.scenario.pools.values()} - {"none"}
+            found = ", ".join(sorted(kinds))
+            raise ConfigError(cluster.scenario.name, "pools.prefix_cache", found, allowed)
         self.cluster, self.workload = cluster, workload
         scenario = cluster.scenario
         moves = scenario.routing == "mixed_pool" or bool(scenario.switches)

@@ -186,8 +186,8 @@ class Simulation:
 
         ``found_tokens, loaded_tokens, computed_tokens`` of all prefills (those after a
         preemption or a failure too), ``hit_rate`` (the first two of the sum), what was loaded
-        by tier (``loaded``), tokens that ranks and tiers forgot (``forgotten``), and output
-        written for next turns (``returned_tokens``).
+        from other ranks of the pool and by tier (``loaded``), tokens that ranks and tiers
+        forgot (``forgotten``), and output written for next turns (``returned_tokens``).
         """
         if not self.cluster.caching:
             return {}
@@ -205,7 +205,7 @@ class Simulation:
             "hit_rate": (found + loaded) / max(1, found + loaded + computed),
             "loaded": {
                 name: int(level["loaded"].sum())
-                for name, level in zip(TIERS, levels[1:], strict=True)
+                for name, level in zip(("pool", *TIERS), levels, strict=True)
             },
             "forgotten": {
                 name: int(level["dropped"].sum())

@@ -18,6 +18,7 @@ from chipsim.units import Bandwidth, Capacity, Seconds, Watts
 
 Count = Annotated[int, Field(ge=1, le=10**6, strict=True)]
 Tokens = Annotated[int, Field(ge=1, le=2**31 - 1, strict=True)]
+Seed = Annotated[int, Field(ge=0, le=2**63 - 1, strict=True)]
 Role = Literal["prefill", "decode", "mixed"]
 Side = Literal["prefill", "decode"]
 Routing = Literal[
@@ -38,6 +39,8 @@ Rate = Annotated[Bandwidth, Field(gt=0)]
 
 SHORTEST_RETRY = 1e-6
 """Seconds: asked again sooner, time would hardly pass."""
+SHORTEST_LOOK = 1e-3
+"""Seconds between looks at the load: no cluster turns an instance around faster."""
 
 
 class ReplicaSpec(Spec):
@@ -129,8 +132,9 @@ class PoolSpec(ReplicaSpec):
     """Part of the memory for weights and KV."""
     host_bandwidth: Rate = 64e9
     """To the host, of one chip: for swapping and for the ``dram`` tier."""
-    prefix_cache: Literal["none", "rank"] = "none"
-    """Each rank keeps blocks of prompts for later prompts where no request needs the room."""
+    prefix_cache: Literal["none", "rank", "pool"] = "none"
+    """Each rank keeps blocks of prompts for later prompts where no request needs the room:
+    for its own only, or those of all ranks of the pool, which it then sends."""
     tiers: TiersSpec = TiersSpec()
     """Where blocks fall that a rank has no room for."""
     max_preemptions: Annotated[int, Field(ge=0, le=10**6, strict=True)] = 4
@@ -204,7 +208,7 @@ class SwitchSpec(Spec):
 class SwitchingSpec(Spec):
     """Instances that take the other role where that side is short: one at a look."""
 
-    every: Annotated[Seconds, Field(gt=0, le=1e9)]
+    every: Annotated[Seconds, Field(ge=SHORTEST_LOOK, le=1e9)]
     """Between looks at the load."""
     prefill_tokens: Annotated[float, Field(ge=0, le=1e12)]
     """Pending tokens of a prefill instance, on average, beyond which prefill is short."""
@@ -264,7 +268,7 @@ class WorkloadChoice(Spec):
     rate: Positive | None = None
     requests: Count | None = None
     duration: Annotated[Seconds, Field(gt=0)] | None = None
-    seed: Annotated[int, Field(ge=0, strict=True)] | None = None
+    seed: Seed | None = None
     arrivals: str | None = None
     format: str | None = None
 
@@ -283,7 +287,7 @@ class Scenario(Spec):
     pools: Annotated[dict[str, PoolSpec], Field(min_length=1, max_length=64)]
     routing: Routing = "least_tokens"
     decode_routing: Routing = "least_kv"
-    prompt_limit: Annotated[int, Field(ge=0, strict=True)] = 8192
+    prompt_limit: Annotated[int, Field(ge=0, le=2**62, strict=True)] = 8192
     """Pending tokens at which ``mixed_pool`` sends a prompt elsewhere."""
     handoff: HandoffSpec = HandoffSpec()
     store: StoreSpec | None = None
@@ -297,7 +301,7 @@ class Scenario(Spec):
     limits: LimitsSpec = LimitsSpec()
     prices: str = "spad-2025"
     host: str = "hgx-bom-2023"
-    seed: Annotated[int, Field(ge=0, strict=True)] = 0
+    seed: Seed = 0
     """Of random routing and faults."""
 
     @model_validator(mode="after")
@@ -305,15 +309,14 @@ class Scenario(Spec):
         if self.handoff.next_turn == "shared" and self.store is None:
             raise FieldError("store", None, "a store, for handoff.next_turn: shared")
         for name, pool in self.pools.items():
-            tiers = pool.tiers.dram or pool.tiers.ssd
+            where, tiers = f"pools.{name}.prefix_cache", pool.tiers.dram or pool.tiers.ssd
             if tiers is not None and pool.prefix_cache == "none":
-                raise FieldError(f"pools.{name}.prefix_cache", "none", "rank, with tiers")
+                raise FieldError(where, "none", "rank or pool, with tiers")
             if pool.prefix_cache != "none" and pool.batching == "splitwise":
-                where = f"pools.{name}.prefix_cache"
                 raise FieldError(where, pool.prefix_cache, "none, with splitwise")
-        kept = [pool.prefix_cache for pool in self.pools.values() if pool.instances]
-        if self.store is not None and "rank" not in kept:
-            raise FieldError("store", "a store", "none where no pool has prefix_cache: rank")
+        kept = {pool.prefix_cache for pool in self.pools.values() if pool.instances}
+        if self.store is not None and kept <= {"none"}:
+            raise FieldError("store", "a store", "none where no pool has a prefix_cache")
         return self
 
     @model_validator(mode="after")

@@ -46,7 +46,8 @@ Records = npt.NDArray[np.void]
 REFERENCE = "slo.slowdown.reference"
 """Beside the pools: what slowdown is measured against."""
 
-PREFIX_CACHE = {"none": 0, "rank": 1}
+MOST_TOKENS, MOST_SEQUENCES = 2**20, 2**13
+"""Of a step, up to which tables are sampled; beyond, they go on as their last piece does."""
 MOST_BLOCKS = 2**40
 """Of chains in a tier: no bound."""
 
@@ -106,7 +107,8 @@ class Cluster:
         slowdown = self.scenario.slo.slowdown
         if slowdown is not None:
             longest = int(self.workload.prompt_tokens.max())
-            alone = Need("both", Sizes(longest, 1, longest), whole_prompts=True)
+            sizes = Sizes(min(longest, MOST_TOKENS), 1, longest)
+            alone = Need("both", sizes, whole_prompts=True)
             wanted[REFERENCE] = (slowdown.reference, alone)
         known = {name: made[name] for name in wanted if name in made} if made else {}
         missing = {name: want for name, want in wanted.items() if name not in known}
@@ -230,8 +232,9 @@ class Cluster:
         whole = pool.batching != "chunked" and pool.prefix_cache == "none"
         if pool.batching == "chunked":
             again = 0  # no step has more than its budget
-        tokens = pool.max_batch if steps == "decode" else max(pool.max_tokens, again)
-        return Need(steps, Sizes(tokens, pool.max_batch, longest), whole)
+        batch = min(pool.max_batch, MOST_SEQUENCES)
+        tokens = batch if steps == "decode" else max(pool.max_tokens, again)
+        return Need(steps, Sizes(min(tokens, MOST_TOKENS), batch, longest), whole)
 
     def _check_lengths(self, served: Workload) -> None:
         """Refuse requests that the tables were not made for."""
@@ -296,7 +299,7 @@ class Cluster:
             "host_bytes_per_s": pool.host_bandwidth * of.plan.chips / ranks,
             "kv_bytes_per_token": of.rank_bytes(self.model),
             "max_preemptions": pool.max_preemptions,
-            "prefix_cache": PREFIX_CACHE[pool.prefix_cache],
+            "prefix_cache": codes.PREFIX_CACHE[pool.prefix_cache],
         }
 
     @functools.cached_property

@@ -24,7 +24,7 @@ from chipsim.cluster.engine.codes import (
     WRITING,
 )
 from chipsim.cluster.engine.kv import forget, give_back, let_go, note_change, release
-from chipsim.cluster.engine.loading import forget_below, stop_load
+from chipsim.cluster.engine.loading import forget_below, go_on, reads_from, stop_load
 from chipsim.cluster.engine.next_turn import stop_writing
 from chipsim.cluster.engine.queues import queue_pop, queue_push, queue_remove
 from chipsim.cluster.engine.requests import submit
@@ -159,12 +159,17 @@ def _fail(S: State, i: int) -> None:
     instance = S.instances[i]
     instance.up, instance.step = 0, IDLE
     set_clock(S, i, np.inf)
-    sim, lost = S.sim[0], -1
+    sim, lost, cut_off = S.sim[0], -1, -1
     while sim.oldest < sim.newest and _is_gone(S, sim.oldest):
         sim.oldest += 1
     # From the last to the first, so that the chain leads from the first to the last.
     for r in range(sim.newest, sim.oldest - 1, -1):
         request = S.requests[r]
+        if reads_from(S, r, i) and S.ranks[request.rank].instance != i:
+            _leave_queue(S, r)
+            stop_load(S, r, i)
+            request.chain = cut_off
+            cut_off = r
         if request.phase == WRITING and _touches(S, r, i):
             stop_writing(S, r, i)
         elif request.phase != OUTSIDE and _touches(S, r, i):
@@ -180,6 +185,10 @@ def _fail(S: State, i: int) -> None:
     instance.used, instance.handoffs = 0, -1
     instance.send_free_s, instance.receive_free_s = 0.0, 0.0
     _announce(S, i)
+    while cut_off >= 0:
+        r = cut_off
+        cut_off = S.requests[r].chain
+        go_on(S, r)
     while lost >= 0:
         r = lost
         lost = S.requests[r].chain
@@ -212,7 +221,7 @@ def _lose(S: State, r: int, i: int) -> None:
             request.last_s = rank.last_s
     _leave_queue(S, r)
     if request.phase == LOADING:
-        stop_load(S, r)
+        stop_load(S, r, i)
     if rank.instance != i:
         give_back(S, request.rank, r, request.blocks, request.shared)
     elif request.shared > 0:

@@ -60,6 +60,10 @@ OVERLAP = {"serial": SERIAL, "layerwise": LAYERWISE, "stream": STREAM}
 NO_CONTENTION, NIC = 0, 1
 CONTENTION = {"none": NO_CONTENTION, "nic": NIC}
 
+# Which prefixes a prompt can find.
+NO_PREFIXES, BY_RANK, BY_POOL = 0, 1, 2
+PREFIX_CACHE = {"none": NO_PREFIXES, "rank": BY_RANK, "pool": BY_POOL}
+
 # What becomes of output that another rank than the prompt's decoded.
 RECOMPUTE_OUTPUT, WRITE_BACK, WRITE_TO_STORE = 0, 1, 2
 NEXT_TURN = {

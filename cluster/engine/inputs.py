@@ -144,7 +144,7 @@ POOL = np.dtype(
         ("host_bytes_per_s", "f8"),  # of one rank, for swapping
         ("kv_bytes_per_token", "f8"),  # of one rank, for swapping
         ("max_preemptions", "i8"),  # Splitwise only
-        ("prefix_cache", "i8"),  # 0 none, 1 per rank, 2 one for the pool
+        ("prefix_cache", "i8"),  # codes.PREFIX_CACHE
     ],
     align=True,
 )

@@ -58,7 +58,8 @@ def lay_out(
     sim = _sim(options, pools, instances, timers)
     keeps = pools["prefix_cache"][ranks["pool"]] > 0  # of ranks: a pool may have none
     sim["caching"] = bool(keeps.any())
-    sim["tiered"] = bool(tiers["room"].any())
+    shared = bool((pools["prefix_cache"] == codes.BY_POOL).any())
+    sim["loads"] = shared or bool(tiers["room"].any())
     sim["unit"], sim["ids"] = requests.prefix_block, id_count(requests)
     state = State(
         requests=records,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chipsim.cluster.engine.codes import NIC, OUTSIDE, RECOMPUTE_OUTPUT, WRITE_BACK, WRITING
+from chipsim.cluster.engine.codes import OUTSIDE, RECOMPUTE_OUTPUT, WRITE_BACK, WRITING
 from chipsim.cluster.engine.kv import (
     blocks_of,
     claim,
@@ -19,6 +19,7 @@ from chipsim.cluster.engine.kv import (
     span,
 )
 from chipsim.cluster.engine.loading import SHARED_LEVEL
+from chipsim.cluster.engine.network import free_from, occupy, seconds_to_send
 from chipsim.cluster.engine.prefix import (
     caches,
     fall,
@@ -61,8 +62,8 @@ def pass_on(S: State, k: int, r: int, blocks: int, tokens: int) -> bool:
 def _send_back(S: State, k: int, r: int, stop: int) -> float:
     """Reserve what the prefilling rank lacks; when it will be there, or -1."""
     request, sim, to = S.requests[r], S.sim[0], S.requests[r].prefill_rank
-    target, source = S.ranks[to], S.ranks[k]
-    receiver, sender = S.instances[target.instance], S.instances[source.instance]
+    target = S.ranks[to]
+    receiver = S.instances[target.instance]
     if not receiver.up or not caches(S, to):
         return -1.0
     there = found_of(S, to, r, stop * sim.unit)
@@ -72,15 +73,9 @@ def _send_back(S: State, k: int, r: int, stop: int) -> float:
         return -1.0
     claim(S, to, r, blocks, there)
     request.to, request.to_blocks, request.to_shared = to, blocks, there
-    link, tokens = S.links[source.pool, target.pool], (stop - there) * sim.unit
-    start, nic = sim.now_s, link.contention == NIC
-    if nic:
-        start = max(start, sender.send_free_s, receiver.receive_free_s)
-    descriptors = link.descriptors + link.descriptors_per_token * tokens
-    end = start + link.latency_s + descriptors * link.descriptor_s
-    end += tokens * link.bytes_per_token / link.bytes_per_s
-    if nic:
-        sender.send_free_s, receiver.receive_free_s = end, end
+    tokens = (stop - there) * sim.unit
+    end = free_from(S, k, to, sim.now_s) + seconds_to_send(S, k, to, tokens)
+    occupy(S, k, to, end)
     receiver.returned_tokens += tokens
     return end
 

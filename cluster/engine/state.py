@@ -239,7 +239,7 @@ SIM = np.dtype(
         ("rejected", "i8"),
         ("emitted", "i8"),
         ("caching", "i8"),  # some pool keeps prefixes
-        ("tiered", "i8"),  # and has more memory for them
+        ("loads", "i8"),  # and prompts may load what their rank lacks of them
         ("next_turn", "i8"),
         ("unit", "i8"),  # tokens of a block of a chain
         ("ids", "i8"),  # above all ids of blocks

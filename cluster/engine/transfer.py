@@ -10,7 +10,6 @@ from chipsim.cluster.engine.codes import (
     DEQUANTISING,
     HANDING_OFF,
     LAYERWISE,
-    NIC,
     NO_PLACE,
     READY,
     RETRYING,
@@ -28,6 +27,12 @@ from chipsim.cluster.engine.kv import (
     keep,
     let_go,
     take,
+)
+from chipsim.cluster.engine.network import (
+    free_from,
+    occupy,
+    seconds_to_convert,
+    seconds_to_send,
 )
 from chipsim.cluster.engine.prefix import found
 from chipsim.cluster.engine.queues import queue_pop, queue_push, queue_remove
@@ -181,13 +186,9 @@ def _depart(S: State, r: int) -> None:
 def _send(S: State, r: int) -> None:
     """Send the tokens that are computed and neither sent nor there; note when they will be."""
     request, now = S.requests[r], S.sim[0].now_s
-    source, target = S.ranks[request.rank], S.ranks[request.to]
-    sender, receiver = S.instances[source.instance], S.instances[target.instance]
-    link = S.links[source.pool, target.pool]
-    tokens = max(0, request.done - request.sent)
-    descriptors = link.descriptors + link.descriptors_per_token * tokens
-    total = link.latency_s + descriptors * link.descriptor_s
-    total += tokens * link.bytes_per_token / link.bytes_per_s
+    k, to = request.rank, request.to
+    link = S.links[S.ranks[k].pool, S.ranks[to].pool]
+    total = seconds_to_send(S, k, to, max(0, request.done - request.sent))
     # Layer by layer only where the place was there when the prefill ended.
     layered = link.overlap == LAYERWISE and request.prefill_end_s == now
     start = now
@@ -195,13 +196,11 @@ def _send(S: State, r: int) -> None:
         start = request.step_start_s + (now - request.step_start_s) / link.layers
     if request.sent > request.base:
         start = max(start, request.transfer_end_s)
-    if link.contention == NIC:
-        start = max(start, sender.send_free_s, receiver.receive_free_s)
+    start = free_from(S, k, to, start)
     end = start + total
     if layered:
         end = max(end, now + total / link.layers)
-    if link.contention == NIC:
-        sender.send_free_s, receiver.receive_free_s = end, end
+    occupy(S, k, to, end)
     if request.sent == request.base:
         request.transfer_start_s = start
     request.sent, request.transfer_end_s = max(request.done, request.sent), end
@@ -212,14 +211,12 @@ def end_transfer(S: State, r: int) -> None:
     """The KV is there: free its source, convert it if it must be, then it is ready."""
     request, sim, left = S.requests[r], S.sim[0], S.requests[r].rank
     if request.phase == TRANSFERRING:
-        source, target = S.ranks[request.rank], S.ranks[request.to]
-        link = S.links[source.pool, target.pool]
         give_back(S, left, r, request.blocks, request.shared)
         request.rank, request.blocks, request.phase = request.to, request.to_blocks, READY
         request.shared, sent = request.to_shared, request.length - request.base
         request.to, request.to_blocks, request.to_shared = -1, 0, 0
         request.sent, request.base = 0, 0
-        wait = sent * link.bytes_per_token / link.dequant_bytes_per_s
+        wait = seconds_to_convert(S, left, request.rank, sent)
         if wait > 0.0:
             request.phase = DEQUANTISING
             at = sim.now_s + wait

@@ -809,38 +809,105 @@ class Cluster:
                 rank.cache.levels = levels
 
     def load(self, job: Job) -> bool:
-        """Load what comes next of a prompt from the first level that has it, if faster."""
-        rank, cache = job.rank, job.rank.cache
+        """Load what comes next of a prompt, if that is faster than computing it."""
+        cache = job.rank.cache
         wanted = job.chain[: job.to_prefill // cache.unit] if cache.on else []
         place = cache.shares[job]
         if job.in_cache >= job.to_prefill - 1 or place >= len(wanted):
             return False
+        return self.load_from_rank(job, place) or self.load_from_level(job, place, wanted)
+
+    def load_from_rank(self, job: Job, place: int) -> bool:
+        """All of it that the pool's rank with most of it has, where these have one index."""
+        rank, pool = job.rank, job.rank.machine.pool_index
+        others = [
+            other
+            for machine in self.machines
+            for other in machine.ranks
+            if machine.pool_index == pool and other is not rank
+        ]
+        if rank.machine.pool["prefix_cache"] != codes.BY_POOL or not others:
+            return False
+        peer = max(others, key=lambda other: (other.cache.found(job), -other.number))
+        stop = peer.cache.found(job)
+        if stop <= place:
+            return False
+        link, sender, receiver = self.links[pool, pool], peer.machine, rank.machine
+        tokens, nic = (stop - place) * rank.cache.unit, link["contention"] == codes.NIC
+        start = max(self.now, sender.send_free, receiver.receive_free) if nic else self.now
+        descriptors = link["descriptors"] + link["descriptors_per_token"] * tokens
+        size = tokens * float(link["bytes_per_token"])
+        sent = start + link["latency_s"] + descriptors * link["descriptor_s"]
+        sent = float(sent + size / link["bytes_per_s"])
+        end = sent + size / float(link["dequant_bytes_per_s"])
+        if not self.pays(job, stop, end):
+            return False
+        if nic:
+            self.seen["peer_waits"] += start > self.now
+            sender.send_free = receiver.receive_free = sent
+        assert job not in peer.blocks
+        self.seen["peer_idle"] += any(not peer.cache.users[i] for i in job.chain[:stop])
+        peer.cache.take_in(job, stop)
+        peer.blocks[job] = stop * peer.cache.span
+        self.seen["peer_loads"] += 1
+        self.wait_for(job, place, stop, end, peer)
+        return True
+
+    def load_from_level(self, job: Job, place: int, wanted: list[int]) -> bool:
+        """What the first level has that has any."""
+        cache = job.rank.cache
         having = [level for level in cache.levels if level and level.store.has(wanted[place])]
         if not having:
             return False
         level, stop = having[0], place + 1
         while stop < len(wanted) and level.store.has(wanted[stop]):
             stop += 1
-        tokens = min(stop * cache.unit, job.to_prefill - 1) - job.in_cache
         end = max(self.now, level.free) + level.latency + (stop - place) * level.block_s
-        left = job.to_prefill - job.in_cache
-        saved = self.alone(rank, left, job.in_cache)
-        saved -= self.alone(rank, left - tokens, job.in_cache + tokens)
-        if end - self.now >= saved:
-            self.seen["faster_computed"] += 1
+        if not self.pays(job, stop, end):
             return False
         self.seen[f"loads_{cache.levels.index(level)}"] += 1
         self.seen["load_waits"] += level.free > self.now
-        job.reading = Reading(level.store, wanted[place:stop], tokens, stop)
-        level.store.read(job.reading.ids)
+        level.store.read(wanted[place:stop])
         level.free = end
+        self.wait_for(job, place, stop, end, level.store)
+        return True
+
+    def tokens_of(self, job: Job, stop: int) -> int:
+        """Tokens that so many leading blocks save."""
+        return min(stop * job.rank.cache.unit, job.to_prefill - 1) - job.in_cache
+
+    def pays(self, job: Job, stop: int, end: float) -> bool:
+        left, tokens = job.to_prefill - job.in_cache, self.tokens_of(job, stop)
+        saved = self.alone(job.rank, left, job.in_cache)
+        saved -= self.alone(job.rank, left - tokens, job.in_cache + tokens)
+        if end - self.now >= saved:
+            self.seen["faster_computed"] += 1
+            return False
+        return True
+
+    def wait_for(
+        self, job: Job, place: int, stop: int, end: float, source: Store | Rank
+    ) -> None:
+        ids, tokens = job.chain[place:stop], self.tokens_of(job, stop)
+        job.reading = Reading(source, ids, tokens, stop)
         self.seen["loads_again"] += job.phase == "loading"
         if job.phase != "loading":
-            rank.loading.append(job)
+            job.rank.loading.append(job)
         job.phase = "loading"
         self.serial += 1
         self.transfers.append((end, self.serial, job, "loaded"))
-        return True
+
+    def stop_reading(self, job: Job) -> Reading:
+        """Let go of what is read."""
+        reading = job.reading
+        assert reading is not None
+        job.reading = None
+        if isinstance(reading.source, Store):
+            reading.source.done(reading.ids)
+        else:
+            self.free(reading.source, job)
+            self.touched.add(reading.source.machine.index)
+        return reading
 
     def alone(self, rank: Rank, tokens: int, earlier: int) -> float:
         kind = int(rank.machine.pool["table"])
@@ -848,17 +915,18 @@ class Cluster:
         return prefill_seconds(self.steps, kind, tokens, float(tokens**2), cross, 1)
 
     def end_load(self, job: Job) -> None:
-        rank, reading = job.rank, job.reading
-        assert reading is not None
-        job.reading = None
-        reading.store.done(reading.ids)
+        rank, reading = job.rank, self.stop_reading(job)
         job.in_cache += reading.tokens
         job.loaded += reading.tokens
         rank.machine.totals["loaded_tokens"] += reading.tokens
         self.keep(rank, job, reading.stop * rank.cache.unit)
+        self.go_on(job)
+
+    def go_on(self, job: Job) -> None:
+        """Load more, or let the rest be computed."""
         if not self.load(job):
             job.phase, job.loaded_at = "loaded", self.now
-            self.touched.add(rank.machine.index)
+            self.touched.add(job.rank.machine.index)
 
     def pass_on(self, job: Job) -> bool:
         """Begin to write a finished job's KV to where its next turn looks for it."""
@@ -1002,6 +1070,18 @@ class Cluster:
             or (job.phase == "transferring" and job.bound_for is not None
                 and job.bound_for.machine is machine)
         ]  # fmt: skip
+        cut_off = [
+            job
+            for job in under_way
+            if job not in lost
+            and job.reading
+            and isinstance(job.reading.source, Rank)
+            and job.reading.source.machine is machine
+        ]
+        for job in cut_off:
+            self.leave_queues(job)
+            self.stop_reading(job)
+            self.seen["cut_off"] += 1
         for job in reversed(self.jobs):
             if job.phase == "writing":
                 self.stop_writing(job, machine)
@@ -1020,6 +1100,8 @@ class Cluster:
             rank.extra_s = 0.0
             rank.cache.clear()
         self.note_change()
+        for job in cut_off:
+            self.go_on(job)
         for job in lost:
             job.retries += 1
             job.preempted = job.swapped = False
@@ -1034,11 +1116,10 @@ class Cluster:
 
     def forget(self, job: Job) -> None:
         """Out of every list and memory of its own rank, and of the one that it is bound for."""
+        if job.reading:  # perhaps from where it is bound for
+            self.stop_reading(job)
         self.unbind(job)
         rank = job.rank
-        if job.reading:
-            job.reading.store.done(job.reading.ids)
-            job.reading = None
         for jobs in (rank.queue, rank.running, rank.ready, rank.coming, rank.loading):
             if job in jobs:
                 jobs.remove(job)

@@ -21,9 +21,9 @@ MASK = 2**64 - 1
 
 @dataclass(eq=False)
 class Reading:
-    """What a job loads: ids from a store, and how many of its tokens and blocks that makes."""
+    """What a job loads, and how many tokens, up to which block, that makes."""
 
-    store: Store
+    source: Store | Rank
     ids: list[int]
     tokens: int
     stop: int

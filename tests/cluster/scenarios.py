@@ -85,9 +85,11 @@ class Family:
     switches: bool = False  # of roles, at given times
     load: bool = False  # the same, by looks at the load
     prefixes: bool = False  # prompts have beginnings in common, and pools keep them
+    pooled: bool = False  # for all of their ranks
     tiers: bool = False
     far: bool = False  # tiers take long to answer
     next_turn: tuple[str, ...] = ("recompute",)
+    rates: tuple[float, ...] = (np.inf, 256.0, 64.0)  # of links, bytes/s
     exact: bool = True
 
     def but(self, **changes: Any) -> Family:
@@ -102,8 +104,9 @@ def scenarios(draw: DrawFn, family: Family) -> Scenario:
     machines = draw(_instances(family, rows))
     random = np.random.default_rng(draw(st.integers(0, 2**16)))
     steps = _steps(random, rows, family.exact)
-    if family.tiers:  # so that loading pays
-        steps = steps._replace(prefill=steps.prefill.cumsum(axis=-1) / 4)
+    if family.tiers or family.pooled:  # so that loading pays
+        scale = 1.0 if family.pooled else 0.25
+        steps = steps._replace(prefill=steps.prefill.cumsum(axis=-1) * scale)
     requests = draw(_requests(family))
     return Scenario(
         requests=requests,
@@ -187,7 +190,7 @@ def _changes(draw: DrawFn, family: Family, requests: Requests, machines: int) ->
 
     def soon() -> float:
         """After a request arrived: later on nothing may be left to do."""
-        return draw(arrivals) + draw(st.sampled_from([1, 3, 8, 20, 60])) * TICK
+        return float(draw(arrivals) + draw(st.sampled_from([1, 3, 8, 20, 60])) * TICK)
 
     for _ in range(draw(st.integers(1, 4)) if family.faults else 0):
         at, machine = soon(), draw(which)
@@ -207,6 +210,7 @@ def _pool(draw: DrawFn, family: Family, table: int) -> Any:
     block = draw(st.sampled_from([1, 2, UNIT] if family.prefixes else [1, 2, 4, 16]))
     room = draw(st.integers(*family.room))
     least = batch if batching == "chunked" else 1
+    caches = [codes.BY_POOL] if family.pooled else [codes.NO_PREFIXES] + 2 * [codes.BY_RANK]
     return pools(
         1,
         table=table,
@@ -218,7 +222,7 @@ def _pool(draw: DrawFn, family: Family, table: int) -> Any:
         kv_blocks=max(1, room // block),
         max_batch=batch,
         max_tokens=draw(st.integers(least, family.tokens)),
-        prefix_cache=draw(st.sampled_from([0, 1, 1])) if family.prefixes else 0,
+        prefix_cache=draw(st.sampled_from(caches)) if family.prefixes else 0,
         max_queue=draw(st.sampled_from([-1, -1, -1, 0, 1, 3])),
         host_bytes_per_s=draw(st.sampled_from([np.inf, 512.0, 128.0])),
         kv_bytes_per_token=draw(st.sampled_from([0.0, 1.0, 4.0])),
@@ -257,7 +261,7 @@ def _link(draw: DrawFn, family: Family) -> Any:
     return links(
         1,
         latency_s=draw(_ticks(3)),
-        bytes_per_s=draw(st.sampled_from([np.inf, 256.0, 64.0])),
+        bytes_per_s=draw(st.sampled_from(family.rates)),
         bytes_per_token=draw(st.sampled_from([1.0, 2.0])),
         descriptors=draw(st.integers(0, 2)),
         descriptors_per_token=draw(st.sampled_from([0.0, 0.5])),

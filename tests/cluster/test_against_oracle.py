@@ -84,6 +84,23 @@ FAMILIES = {
     "tiers_fail": CHANGED.but(
         prefixes=True, tiers=True, faults=True, turns=True, switches=True
     ),
+    "pooled": PREFIXES.but(pooled=True, ranks=2),
+    "pooled_tight": PREFIXES.but(
+        pooled=True, ranks=2, reserve=("prompt",), room=(40, 55), exact=False
+    ),
+    "pooled_tiers": PREFIXES.but(pooled=True, tiers=True, turns=True, room=(25, 45)),
+    "pooled_fail": CHANGED.but(
+        prefixes=True, pooled=True, faults=True, turns=True, switches=True, rates=(32.0, 16.0)
+    ),
+    "pooled_lost": PREFIXES.but(
+        pooled=True,
+        faults=True,
+        turns=True,
+        ranks=2,
+        rates=(16.0,),
+        reserve=("final",),
+        room=(60, 80),
+    ),
     "next_turns": NEXT_TURNS,
     "next_turns_fail": NEXT_TURNS.but(faults=True, roles=("prefill", "decode", "mixed")),
     "rough": PAIRS.but(exact=False, ranks=2, overlap=("serial", "layerwise", "stream")),
@@ -124,6 +141,11 @@ REACHED = {
     "tiers_lost": "began_loaded lost_decoding recovered",
     "tiers_chunked": "began_loaded",
     "tiers_fail": "found base lost_decoding recovered switched",
+    "pooled": "peer_loads began_loaded peer_idle",
+    "pooled_tight": "found preempted_decoding",
+    "pooled_tiers": "peer_loads",
+    "pooled_fail": "peer_loads found base recovered",
+    "pooled_lost": "peer_loads recovered",
     "next_turns": "stored",
     "next_turns_fail": "stored",
     "rough": "layerwise transfers mixed_s preempted_decoding",
@@ -131,7 +153,7 @@ REACHED = {
 """What must have happened in them, or they test less than they say."""
 
 DEPTH = dict.fromkeys(FAMILIES, 500) | dict.fromkeys(
-    ("fails_apart", "tiers_lost", "next_turns_fail"), 1000
+    ("fails_apart", "tiers_lost", "next_turns_fail", "pooled_lost"), 1000
 )
 """Scenarios of a family, 30 ms each, where they are many: more where what it is for is rare."""
 
@@ -143,6 +165,11 @@ IN_DEPTH = {
     "tiers_chunked": "loads_0 loads_1 loads_2 faster_computed twice",
     "tiers_lost": "lost_loading loads_0 loads_2",
     "tiers_fail": "loads_0 loads_2 lost_transferring",
+    "pooled": "peer_waits twice",
+    "pooled_tight": "peer_loads twice swap_in",
+    "pooled_tiers": "loads_0 loads_1 loads_2 loads_again",
+    "pooled_fail": "faster_computed",
+    "pooled_lost": "cut_off lost_loading faster_computed",
     "next_turns": "returned no_room_to_return loads_2",
     "next_turns_fail": "returned stopped_writing",
     "fails_apart": "lost_arrived lost_ready unbound_prefilling unbound_handing_off no_place",

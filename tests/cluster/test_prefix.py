@@ -18,6 +18,7 @@ from chipsim.cluster.engine import (
     pools,
     run,
     tiers,
+    timers,
 )
 from chipsim.cluster.prefixes import chains
 from chipsim.cluster.readers import read_trace
@@ -173,8 +174,13 @@ def test_more_memory_finds_no_less() -> None:
 
 @pytest.mark.parametrize(
     "family",
-    [PREFIXES.but(ranks=2), PREFIXES.but(tiers=True), APART.but(prefixes=True, turns=True)],
-    ids=["ranks", "tiers", "apart"],
+    [
+        PREFIXES.but(ranks=2),
+        PREFIXES.but(tiers=True),
+        PREFIXES.but(tiers=True, pooled=True),
+        APART.but(prefixes=True, turns=True),
+    ],
+    ids=["ranks", "tiers", "pooled", "apart"],
 )
 def test_found_loaded_and_computed_tokens_are_those_of_the_prompts(family: Family) -> None:
     family = family.but(reserve=("final",))  # nothing is computed twice
@@ -277,6 +283,88 @@ def test_loads_of_a_rank_wait_for_each_other() -> None:
     rows = served(requests, kv_blocks=8, tiers=below).requests
     assert rows["loaded"].tolist() == [0, 0, 0, 30, 30]
     assert rows["prefill_start_s"][3:].tolist() == pytest.approx([30.009, 30.018])
+
+
+# ---------------------------------------------------------------- one index for a pool
+
+SEND_A_TOKEN = 1e-4
+"""Seconds: a tenth of computing it."""
+TURN_ABOUT = Options(routing=codes.ROUND_ROBIN)
+
+
+def pooled(requests: Requests, machines: int = 2, **fields: Any) -> Outcome:
+    """As `served`, round robin, each rank finding what the others have."""
+    every: dict[str, Any] = {
+        "prefix_cache": codes.BY_POOL,
+        "options": TURN_ABOUT,
+        "links": links(1, bytes_per_s=1 / SEND_A_TOKEN, bytes_per_token=1.0),
+    }
+    return served(requests, machines, **(every | fields))
+
+
+@pytest.mark.parametrize("latency_s", [0.005, 0.026, 0.028])
+def test_a_rank_is_sent_what_another_has_if_that_is_faster(latency_s: float) -> None:
+    """30 tokens take 30 ms to compute, 3 ms and the latency to be sent, 2 ms converted."""
+    ways = links(
+        1, bytes_per_s=1e4, bytes_per_token=1.0, latency_s=latency_s - 0.002,
+        dequant_bytes_per_s=15e3,
+    )  # fmt: skip
+    rows = pooled(given([[0, 1, 2]] * 3, 35, 1), links=ways).requests
+    sends = latency_s + 0.003 < 0.030
+    assert rows["cached"].tolist() == [0, 0, 30]
+    assert rows["loaded"].tolist() == [0, 30 if sends else 0, 0]
+    took = latency_s + 0.008 if sends else 0.035
+    assert rows["finish_s"][1] - rows["arrival_s"][1] == pytest.approx(took)
+
+
+def test_the_rank_that_has_most_of_a_prompt_sends_it_and_keeps_it() -> None:
+    """One has two blocks of it, one four, and the third then has four as well."""
+    requests = given([[0, 1], [0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3]], [25, 45, 55, 45], 1)
+    outcome = pooled(requests, 3)
+    assert outcome.requests["loaded"].tolist() == [0, 20, 40, 20]
+    assert outcome.requests["cached"].tolist() == [0, 0, 0, 20]
+    assert outcome.caches["loaded"][:3].tolist() == [20, 60, 0]
+    alone = pooled(requests, 3, prefix_cache=codes.BY_RANK)
+    assert alone.requests["loaded"].sum() == 0
+
+
+def test_what_is_being_sent_stays_where_it_is() -> None:
+    """The sender has room for another prompt only once the first one's blocks are sent."""
+    requests = given([[0, 1, 2], [0, 1, 2], [4, 5, 6]], 35, 1, arrival_s=[0.0, 1.0, 1.001])
+    ways = links(1, bytes_per_s=2e3, bytes_per_token=1.0)
+    rows = pooled(requests, kv_blocks=4, links=ways).requests
+    assert rows["prefill_instance"].tolist() == [0, 1, 0]
+    assert rows["loaded"].tolist() == [0, 30, 0]
+    assert rows["prefill_start_s"][1:].tolist() == pytest.approx([1.015, 1.015])
+
+
+def test_senders_send_one_at_a_time_where_their_cards_are_shared() -> None:
+    requests = given([[0, 1, 2]] * 3, 35, 1, arrival_s=[0.0, 1.0, 1.0])
+    for contention, starts in ((codes.NIC, [1.003, 1.006]), (codes.NO_CONTENTION, [1.003] * 2)):
+        ways = links(1, bytes_per_s=1e4, bytes_per_token=1.0, contention=contention)
+        rows = pooled(requests, 3, links=ways).requests
+        assert rows["prefill_start_s"][1:].tolist() == pytest.approx(starts)
+
+
+def test_pools_do_not_know_what_other_pools_have() -> None:
+    requests = given([[0, 1, 2]] * 2, 35, 1)
+    steps = pools(2, prefix_cache=codes.BY_POOL, block=10, kv_blocks=1000, max_tokens=1000)
+    outcome = run(requests, STEPS, steps, instances([0, 1]), options=TURN_ABOUT)
+    assert outcome.requests["loaded"].tolist() == [0, 0]
+
+
+def test_what_a_failed_rank_was_sending_is_sent_by_another_or_computed() -> None:
+    """At 1.010 s the sender fails; the third rank, if it has the prompt, sends it anew."""
+    chains = [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
+    ways = links(1, bytes_per_s=2e3, bytes_per_token=1.0)
+    for second, start in (([9], 1.010), ([0, 1, 2], 1.025)):
+        chains[1] = second
+        requests = given(chains, [35, 10 * len(second) + 5, 35], 1, arrival_s=[0.0, 0.9, 1.0])
+        fault = timers([(1.010, codes.FAULT, 0, 0)])
+        rows = pooled(requests, 3, links=ways, timers=fault).requests
+        assert rows["prefill_instance"].tolist() == [0, 1, 2]
+        assert rows["prefill_start_s"][2] == pytest.approx(start)
+        assert rows["loaded"][2] == (30 if start > 1.02 else 0)
 
 
 # ---------------------------------------------------------------- next turns
