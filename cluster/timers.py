@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from chipsim.cluster.engine import codes
+from chipsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from chipsim.cluster.scenario import FaultSpec, Scenario
+
+MOST_FAULTS = 10**5
+"""At random, of all instances together: more would take longer to list than to simulate."""
 
 Timer = tuple[float, int, int, int]
 """Time in seconds, `codes.TIMER`, number of the instance, value."""
@@ -26,14 +30,26 @@ def timer_list(
     counts : mapping of str to int
         Instances of each pool, in order; they are numbered through.
     last_arrival_s : float
-        Random faults stop there.
+        Random faults stop there, or where the run does.
+
+    Raises
+    ------
+    ConfigError
+        More than `MOST_FAULTS` random faults are to be expected.
     """
     first = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
     rng = np.random.default_rng([seed, 0xFA17])
     found: list[Timer] = []
-    for fault in scenario.faults:
-        for number in _instances(fault, counts):
-            times = [fault.at] if fault.at is not None else _random(fault, rng, last_arrival_s)
+    until = min(last_arrival_s, scenario.limits.time)
+    for place, fault in enumerate(scenario.faults):
+        numbers = _instances(fault, counts)
+        if fault.mtbf is not None and len(numbers) * until > MOST_FAULTS * (
+            fault.mtbf + fault.duration
+        ):
+            allowed = f"so long that {MOST_FAULTS:,} failures at most befall the pool"
+            raise ConfigError(scenario.name, f"faults.{place}.mtbf", fault.mtbf, allowed)
+        for number in numbers:
+            times = [fault.at] if fault.at is not None else _random(fault, rng, until)
             for at in times:
                 found += [
                     (at, codes.FAULT, first[fault.pool] + number, 0),
