@@ -64,7 +64,9 @@ meter = [length] = m
 watt = [power] = W
 joule = watt * second = J
 watt_hour = watt * hour = Wh
-hour = 3600 * second
+minute = 60 * second = min
+hour = 3600 * second = h
+day = 24 * hour
 cycle = [clock_cycle] = clk
 transistor = [transistors] = Tr
 defect = [defects]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 GOALS = ("rate", "latency")
 CHUNKS = (512, 2048, 8192)
 BATCHES = (64, 256, 512)
+LONGEST_S = 1e6
+"""Of arrivals in a run: eleven days."""
 COARSE = 4
 """Steps of the grid between rates at which bounds are asked."""
 
@@ -88,6 +90,8 @@ def plan_inventory(
     began = time.perf_counter()
     if goal not in GOALS:
         raise ConfigError("plan", "goal", goal, ", ".join(GOALS))
+    if not 1.0 <= duration_s <= LONGEST_S:
+        raise ConfigError("plan", "duration_s", duration_s, f"1 to {LONGEST_S:.0e} seconds")
     if not limited(scenario):
         raise ConfigError(scenario.name, "slo", "no limit", "a limit on a percentile")
     scenario = with_whole_requests(scenario)

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from chipsim.arch_configs import load
 from chipsim.errors import ConfigError
@@ -31,7 +32,15 @@ Routing = Literal[
     "token_jsq",
     "mixed_pool",
 ]
-Percentile = Annotated[str, Field(pattern=r"^p(100|[1-9]?\d(\.\d+)?)$")]
+
+
+def _percentile(name: str) -> str:
+    if not re.fullmatch(r"p(100|[1-9]?\d(\.\d+)?)", name):
+        raise ValueError("p0 to p100: p50, p99.9")
+    return name
+
+
+Percentile = Annotated[str, AfterValidator(_percentile)]
 Positive = Annotated[float, Field(gt=0, le=1e12)]
 Time = Annotated[Seconds, Field(ge=0, le=1e9)]
 Rate = Annotated[Bandwidth, Field(gt=0)]

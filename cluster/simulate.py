@@ -31,8 +31,11 @@ from chipsim.cluster.spending import Price, pool_price
 from chipsim.cluster.timers import timer_list
 from chipsim.cluster.workload_spec import load_workload
 from chipsim.cost.power import power
+from chipsim.cost.prices import PriceBook
+from chipsim.cost.system import Host
 from chipsim.errors import ConfigError
 from chipsim.ops.cache import sequence_bytes
+from chipsim.ops.loads import ExpertLoad
 from chipsim.ops.model import ModelSpec
 from chipsim.ops.precision import Precision
 
@@ -245,6 +248,11 @@ class Cluster:
                 raise ConfigError(served.name, name, longest, allowed)
 
     def _check(self) -> None:
+        # Names that a run of measured steps does not come to look up.
+        PriceBook.load(self.scenario.prices)
+        Host.load(self.scenario.host)
+        if self.scenario.expert_load is not None:
+            ExpertLoad.parse(self.scenario.expert_load)
         for name, pool in self.scenario.pools.items():
             if self._need(pool).steps != "prefill" and not self.replicas[name].table.can_decode:
                 allowed = "a plan without cp, which splits prompts"

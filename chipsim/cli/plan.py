@@ -142,12 +142,15 @@ def _scenario(
     """A scenario of the library with what is given instead, or one of what is given."""
     from chipsim.cluster.scenario import Scenario
 
-    slo = {key: _limits(f"--{key}", text) for key, text in limits.items() if text}
+    slo = {key: _limits(f"--{key}", text) for key, text in limits.items() if text is not None}
     if name is not None:
         base = Scenario.load(name)
         given: dict[str, Any] = {"model": model, "precision": formats, "slo": slo or None}
         if workload is not None:
-            given["workload"] = {"base": workload, "rate": rate or base.workload.rate}
+            given["workload"] = {
+                "base": workload,
+                "rate": base.workload.rate if rate is None else rate,
+            }
         return base.changed(rate=None if workload else rate, **given)
     if model is None or not slo:
         raise ChipsimError(
@@ -158,7 +161,10 @@ def _scenario(
         name=model,
         model=model,
         precision=formats,
-        workload={"base": workload or "azure-conversation", "rate": rate or 1.0},
+        workload={
+            "base": workload or "azure-conversation",
+            "rate": 1.0 if rate is None else rate,
+        },
         pools={"all": {"chip": chip}},
         slo=slo,
     )
@@ -166,10 +172,12 @@ def _scenario(
 
 def _limits(option: str, text: str) -> dict[str, str]:
     """``p90=500ms,p99=2s``."""
-    found = {}
+    found: dict[str, str] = {}
     for part in text.split(","):
         share, sign, limit = part.strip().partition("=")
         if not (sign and share and limit):
             raise ConfigError(option, "", text, "percentiles and times: p90=500ms,p99=2s")
+        if share in found:
+            raise ConfigError(option, share, limit, "each percentile once")
         found[share] = limit
     return found

@@ -113,11 +113,13 @@ def _counts(text: str | None) -> dict[str, int] | None:
     """``prefill=8,decode=17``."""
     if text is None:
         return None
-    counts = {}
+    counts: dict[str, int] = {}
     for part in text.split(","):
         pool, _, count = part.partition("=")
         if not (count.isascii() and count.isdecimal()):
             raise ConfigError("--instances", pool.strip(), count, "a whole number: pool=N")
+        if pool.strip() in counts:
+            raise ConfigError("--instances", pool.strip(), count, "each pool once")
         counts[pool.strip()] = int(count)
     return counts
 
