@@ -7,7 +7,6 @@ steps of a run -> per bin of time and pool -> table
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +38,9 @@ def series(run: Simulation, bins: int = 200) -> pd.DataFrame:
     pandas.DataFrame
         ``time_s`` (middle of the bin), ``pool``, ``busy`` (share of the instances' time),
         ``decodes`` (in a step, over all instances), ``waiting`` (in queues), ``kv`` (share
-        of the blocks); the last three weighted by how long steps take.
+        of the blocks), weighted by how long steps take; ``prompts``, tokens/s of prompts
+        whose (last) prefill began, and ``found``, those of them that a prefix cache held or
+        that were loaded.
 
     Raises
     ------
@@ -48,11 +49,14 @@ def series(run: Simulation, bins: int = 200) -> pd.DataFrame:
     """
     import pandas as pd
 
+    rows = run.outcome.requests
     log, edges = _log(run), np.linspace(0.0, max(run.outcome.end_s, 1e-9), bins + 1)
     width, middle = edges[1] - edges[0], (edges[1:] + edges[:-1]) / 2.0
     tables, first = [], 0
     for pool, count in run.instances.items():
         steps = log[(log["instance"] >= first) & (log["instance"] < first + count)]
+        here = (rows["prefill_instance"] >= first) & (rows["prefill_instance"] < first + count)
+        began = rows[here & ~np.isnan(rows["prefill_start_s"])]
         first += count
         capacity = run.cluster.capacity(pool)
         blocks = max(1, count * capacity.kv_blocks * capacity.ranks)
@@ -74,6 +78,10 @@ def series(run: Simulation, bins: int = 200) -> pd.DataFrame:
             / width
             for name, weight in weights.items()
         }
+        tokens = {"prompts": began["prompt"], "found": began["cached"] + began["loaded"]}
+        for name, amount in tokens.items():
+            at = began["prefill_start_s"]
+            columns[name] = np.histogram(at, edges, weights=amount)[0] / width
         tables.append(pd.DataFrame({"time_s": middle, "pool": pool, **columns}))
     return pd.concat(tables, ignore_index=True)
 
@@ -95,9 +103,12 @@ def _spread(start: Floats, end: Floats, value: npt.NDArray[Any], edges: Floats) 
 
 
 def chrome_trace(run: Simulation) -> dict[str, Any]:
-    """Steps as slices of their instances, transfers as slices of the sender's link.
+    """Steps as slices of their instances, transfers as slices of the sender's rows below.
 
-    The format is Chrome's "Trace Event Format": opened by https://ui.perfetto.dev.
+    The format is Chrome's "Trace Event Format", opened by https://ui.perfetto.dev: an
+    instance is a process (``pid``), its steps a thread (``tid`` 0); transfers that overlap
+    lie in threads of their own, since slices of one thread must not. An arrow (a flow) leads
+    from a transfer to the first decode step of its request. Times are microseconds.
 
     Raises
     ------
@@ -105,25 +116,58 @@ def chrome_trace(run: Simulation) -> dict[str, Any]:
         The run kept no log of steps.
     """
     log = _log(run)
-    events = [event for name in enumerate(run.instance_names) for event in _names(*name)]
-    events += [_step_slice(step) for step in log]
-    return {"traceEvents": events + list(_transfers(run)), "displayTimeUnit": "ms"}
-
-
-def _names(number: int, name: str) -> list[dict[str, Any]]:
-    """What an instance and its two rows are called."""
-    about: dict[str, Any] = {"ph": "M", "pid": number}
-    rows = [
-        {**about, "tid": row, "name": "thread_name", "args": {"name": what}}
-        for row, what in enumerate(("steps", "transfers"))
+    lanes = _lanes(run)
+    events = [
+        event
+        for number, name in enumerate(run.instance_names)
+        for event in _names(number, name, 1 + max(lanes.get(number, {0: 0}).values()))
     ]
-    return [*rows, {**about, "name": "process_name", "args": {"name": name}}]
+    events += [_step_slice(step) for step in log]
+    for number, of in lanes.items():
+        for request, lane in of.items():
+            events += _transfer(run, request, number, 1 + lane)
+    return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def _lanes(run: Simulation) -> dict[int, dict[int, int]]:
+    """Of each instance the requests that it sent, each in the first row that is free."""
+    rows = run.outcome.requests
+    sent = np.flatnonzero(rows["transfer_end_s"] > rows["transfer_start_s"])
+    sent = sent[np.argsort(rows["transfer_start_s"][sent], kind="stable")]
+    found: dict[int, dict[int, int]] = {}
+    free: dict[int, list[float]] = {}
+    for request in sent.tolist():
+        row = rows[request]
+        number, ends = int(row["prefill_instance"]), row["transfer_end_s"]
+        until = free.setdefault(number, [])
+        starts = row["transfer_start_s"]
+        lane = next((i for i, end in enumerate(until) if end <= starts), len(until))
+        until[lane : lane + 1] = [ends]
+        found.setdefault(number, {})[request] = lane
+    return found
+
+
+def _names(number: int, name: str, transfers: int) -> list[dict[str, Any]]:
+    """What an instance and its rows are called, and their order."""
+    rows = ["steps", "transfers", *(f"transfers {i}" for i in range(2, transfers + 1))]
+    told = [
+        (0, "process_name", {"name": name}),
+        (0, "process_sort_index", {"sort_index": number}),
+    ]
+    for row, what in enumerate(rows):
+        told.append((row, "thread_name", {"name": what}))
+        told.append((row, "thread_sort_index", {"sort_index": row}))
+    return [
+        {"ph": "M", "pid": number, "tid": tid, "name": kind, "args": args}
+        for tid, kind, args in told
+    ]
 
 
 def _step_slice(step: npt.NDArray[np.void]) -> dict[str, Any]:
     told = ("prompt_tokens", "prompts", "decodes", "waiting", "kv_blocks")
     return {
         "name": KINDS.get(int(step["kind"]), "step"),
+        "cat": "step",
         "ph": "X",
         "pid": int(step["instance"]),
         "tid": 0,
@@ -132,18 +176,22 @@ def _step_slice(step: npt.NDArray[np.void]) -> dict[str, Any]:
     }
 
 
-def _transfers(run: Simulation) -> Iterator[dict[str, Any]]:
-    rows, names = run.outcome.requests, run.instance_names
-    for number in np.flatnonzero(rows["transfer_end_s"] > rows["transfer_start_s"]).tolist():
-        row = rows[number]
-        yield {
-            "name": f"request {number}",
-            "ph": "X",
-            "pid": int(row["prefill_instance"]),
-            "tid": 1,
-            **_when(row["transfer_start_s"], row["transfer_end_s"]),
-            "args": {"to": names[row["decode_instance"]]},
-        }
+def _transfer(run: Simulation, request: int, number: int, lane: int) -> list[dict[str, Any]]:
+    """A transfer, and the arrow to where its request is decoded, once it is."""
+    row = run.outcome.requests[request]
+    when = _when(float(row["transfer_start_s"]), float(row["transfer_end_s"]))
+    to = int(row["decode_instance"])
+    args = {"to": run.instance_names[to]} if to >= 0 else {}
+    place = {"pid": number, "tid": lane, **when}
+    slices = [
+        {"name": f"request {request}", "cat": "transfer", "ph": "X", **place, "args": args}
+    ]
+    if np.isnan(row["decode_start_s"]) or row["decode_start_s"] < row["transfer_end_s"]:
+        return slices
+    flow = {"name": "hand-off", "cat": "transfer", "id": request}
+    ends = {"pid": to, "tid": 0, "ts": float(row["decode_start_s"]) * MICROSECONDS}
+    begins = {"pid": number, "tid": lane, "ts": when["ts"]}
+    return [*slices, {**flow, "ph": "s", **begins}, {**flow, "ph": "f", "bp": "e", **ends}]
 
 
 def chrome_json(run: Simulation) -> bytes:

@@ -156,7 +156,8 @@ def test_a_part_of_a_block_that_is_wrong_or_lacks(
             named = "at" if (key, value) == ("mtbf", None) else key
             refused(asked(chipsim, folder, content), named)
     if path != "faults":
-        for empty in ({}, 5, "on"):
+        nothing: tuple[object, ...] = ({}, 5, "on")
+        for empty in nothing:
             refused(
                 asked(chipsim, folder, changed(path, empty)), path.split(".", maxsplit=1)[0]
             )
