@@ -45,7 +45,10 @@ APART = {
 MOST_FOLDS = 20
 """Fits of a chip that judge it on shapes held out."""
 
-CLUSTER = {"splitwise": "TTFT and E2E of every request of runs of Splitwise's simulator"}
+CLUSTER = {
+    "splitwise": "TTFT and E2E of every request of runs of Splitwise's simulator",
+    "tables": "steps as latency tables tell them, of equal and unequal sequences",
+}
 """Suites of the cluster, each by itself."""
 
 FIGURES: dict[str, Callable[[str | None], Iterator[Point]]] = {
@@ -94,12 +97,16 @@ class ValidationResult:
         return summarise(self.points, self.beside)
 
 
-def _check(suite: str, execution: str | None, transfer: bool, folds: int) -> None:
-    """Refuse what only measured operators can be asked for."""
+def _check(
+    suite: str, data: str | Path | None, execution: str | None, transfer: bool, folds: int
+) -> None:
+    """Refuse what a suite cannot be asked for."""
     if transfer and suite != "silicon":
         raise ConfigError("--transfer", "", suite, "the suite silicon")
     if folds and (suite != "silicon" or transfer or execution):
         raise ConfigError("--folds", "", folds, "with the suite silicon, and blocks of its own")
+    if suite == "tables" and data is not None:
+        raise ConfigError("--data", "", data, "nothing with tables: the model is the reference")
     if folds and not 2 <= folds <= MOST_FOLDS:
         raise ConfigError("--folds", "", folds, f"a number from 2 to {MOST_FOLDS}")
 
@@ -161,7 +168,7 @@ def validate(
         raise UnknownNameError("suite", suite, ["llmcompass", *APART, *SUITES, *CLUSTER])
     if execution is not None:
         Execution.load(execution)
-    _check(suite, execution, transfer, folds)
+    _check(suite, data, execution, transfer, folds)
     if suite == "silicon":
         points, left_out = silicon_points(
             data, chip, execution, transfer=transfer, folds=folds, progress=progress
@@ -179,6 +186,12 @@ def validate(
         from chipsim.validation.splitwise import splitwise_points
 
         return ValidationResult(_frame(list(splitwise_points(data, skipped))), skipped)
+    if suite == "tables":
+        from chipsim.validation.step_tables import table_points
+
+        return ValidationResult(
+            _frame(list(table_points(execution, progress=progress))), skipped
+        )
     cases = list(reference_cases() if data is None else read_folder(Path(data), skipped))
     found = list(judged((c for c in cases if c.suite in wanted), execution, skipped))
     if data is None:

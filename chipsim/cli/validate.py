@@ -32,7 +32,7 @@ def validate(
         str,
         typer.Argument(
             metavar="SUITE",
-            help="llmcompass for all of chips, one of them, silicon, machines or splitwise.",
+            help="llmcompass, one of its parts, silicon, machines, splitwise or tables.",
         ),
     ] = "llmcompass",
     data: Data = None,
