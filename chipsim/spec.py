@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -39,7 +39,7 @@ class Spec(BaseModel):
         try:
             return cls.model_validate(data, context={"file": name})
         except ValidationError as error:
-            raise _one_line(error, name) from None
+            raise _one_line(cls, error, name) from None
 
     @classmethod
     def build(cls, where: str, **fields: Any) -> Self:
@@ -47,11 +47,14 @@ class Spec(BaseModel):
         try:
             return cls(**fields)
         except ValidationError as error:
-            raise _one_line(error, where) from None
+            raise _one_line(cls, error, where) from None
 
 
-def _one_line(error: ValidationError, where: str) -> ConfigError:
-    first = error.errors(include_url=False)[0]
+def _one_line(spec: type[Spec], error: ValidationError, where: str) -> ConfigError:
+    errors = error.errors(include_url=False)
+    # A key that is missing may be there under a wrong name: that is what to say then.
+    misspelt = (one for one in errors if one["type"] == "extra_forbidden")
+    first = next(misspelt, errors[0])
     # A tag in angle brackets says which of several forms was read: no part of the file.
     field = ".".join(str(part) for part in first["loc"] if not str(part).startswith("<"))
     kind, message = first["type"], first["msg"]
@@ -59,12 +62,30 @@ def _one_line(error: ValidationError, where: str) -> ConfigError:
     if isinstance(cause, FieldError):
         return ConfigError(where, cause.field, cause.value, cause.allowed)
     if kind == "extra_forbidden":
-        return ConfigError(where, field, first["input"], "no such key; check its spelling")
+        keys = ", ".join(_keys(spec, first["loc"][:-1]))
+        return ConfigError(where, field, first["input"], f"no such key; there are {keys}")
     if kind == "missing":
         return ConfigError(where, field, None, "the key is required")
     return ConfigError(
         where, field, first["input"], _allowed(kind, message, first.get("ctx", {}))
     )
+
+
+def _keys(spec: type[Spec], place: tuple[int | str, ...]) -> list[str]:
+    """Keys that may stand at a place of a file: of all forms, where several are allowed."""
+    forms = {spec}
+    for part in place:  # a place in a list, a form's tag, a name of the user's: no field
+        inner = (form.model_fields[part] for form in forms if part in form.model_fields)
+        forms = {found for field in inner for found in _specs(field.annotation)} or forms
+    return sorted({f.alias or n for form in forms for n, f in form.model_fields.items()})
+
+
+def _specs(annotation: Any) -> Iterator[type[Spec]]:
+    """Every `Spec` that a type names."""
+    if isinstance(annotation, type) and issubclass(annotation, Spec):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _specs(part)
 
 
 _SHOULD_BE = "Input should be "

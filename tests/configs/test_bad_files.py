@@ -78,7 +78,7 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "allowed"),
     [
-        ("core.lane", 4, "no such key"),
+        ("core.lane", 4, "no such key; there are lanes, sram, systolic_array, vector_unit"),
         ("colour", "green", "no such key"),
         ("source", ..., "the key is required"),
         ("memory.bandwidth", ..., "the key is required"),
@@ -124,6 +124,11 @@ def test_a_bad_field_of_a_chip(tmp_path: Path, field: str, value: Any, allowed: 
     message = message_of(Chip, write(tmp_path, text))
     assert message.startswith(f"mine.yaml: {field}: ")
     assert allowed in message
+
+
+def test_a_misspelt_key_comes_before_the_one_that_is_missing_for_it(tmp_path: Path) -> None:
+    text = edited("chips", "spad-h100", "cores", ...).replace("core:", "cores_: 4\ncore:", 1)
+    assert message_of(Chip, write(tmp_path, text)).startswith("mine.yaml: cores_: 4 ")
 
 
 @pytest.mark.parametrize(
