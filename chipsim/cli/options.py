@@ -206,4 +206,7 @@ def whole_numbers(option: str, text: str, *, least: int = 1) -> tuple[int, ...]:
     good = all(part.isascii() and part.isdecimal() and len(part) < 16 for part in parts)
     if not good or min(map(int, parts)) < least:
         raise ConfigError(option, "", text, f"whole numbers from {least}: 512,2048")
-    return tuple(map(int, parts))
+    numbers = tuple(map(int, parts))
+    if len(set(numbers)) < len(numbers):
+        raise ConfigError(option, "", text, "each number once")
+    return numbers

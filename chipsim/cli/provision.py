@@ -76,7 +76,9 @@ def provision(
     ] = None,
     block_error: Annotated[
         float,
-        typer.Option("--block-error", metavar="X", help="Of blocks that state none.", min=0.0),
+        typer.Option(
+            "--block-error", metavar="X", help="Of blocks that state none.", min=0.0, max=1.0
+        ),
     ] = 0.3,
     correlation: Annotated[
         float,

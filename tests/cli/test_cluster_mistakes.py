@@ -239,6 +239,8 @@ def test_limits_that_cannot_be(chipsim: Command, option: str, text: str) -> None
         (("--chunks", "1.5"), "--chunks"),
         (("--chunks", "512,,2048"), "--chunks"),
         (("--batches", "-1"), "--batches"),
+        (("--batches", "64,64"), "each number once"),
+        (("--seeds", "0,0"), "each number once"),
         (("--seeds", "a"), "--seeds"),
         (("--rate", "0"), "workload.rate"),
         (("--rate", "nan"), "workload.rate"),
@@ -252,6 +254,31 @@ def test_plans_that_cannot_be(chipsim: Command, options: tuple[str, str], said: 
     if "--inventory" not in options:
         words += ["--inventory", "h100-sxm:2"]
     refused(chipsim("plan", *words), said)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--uncertainty", "0"), "a power of two from 2 to 4096"),
+        (("--uncertainty", "-1"), "--uncertainty: -1"),
+        (("--uncertainty", "1.5"), "'--uncertainty'"),
+        (("--block-error", "inf"), "'--block-error'"),
+        (("--block-error", "nan"), "'--block-error'"),
+        (("--versus", "nothing"), "unknown scenario 'nothing'"),
+        (("--range", "other=1:2"), "range: 'other'"),
+        (("--range", "mixed=3:2"), "POOL=A:B"),
+        (("--seeds", "a"), "--seeds"),
+        (("--spare", "nan"), "'--spare'"),
+        (("--rate", "0"), "workload.rate"),
+        (("--goal", "fun"), "goal"),
+        (("--emit", "nothing"), "--emit"),
+        (("--out", "x.gif"), "--out"),
+    ],
+)
+def test_provisions_that_cannot_be(
+    chipsim: Command, options: tuple[str, str], said: str
+) -> None:
+    refused(chipsim("provision", "chat-8b", "--requests", "50", *options), said)
 
 
 def test_a_pool_is_counted_once(chipsim: Command, folder: Path) -> None:
