@@ -264,12 +264,15 @@ def cumulative(name: str, values: Any, counts: Any, colour: str) -> go.Scatter:
 
 
 def _over_time(figure: go.Figure, over_time: pd.DataFrame) -> None:
-    """Shares of time and memory; sequences that decode and that wait."""
-    for number, (pool, of) in enumerate(over_time.groupby("pool", sort=False)):
+    """Shares of time, of memory, and of prompts in caches; sequences that decode and wait."""
+    some = over_time["prompts"].where(over_time["prompts"] > 0.0)  # a gap where none began
+    shares = over_time.assign(hits=over_time["found"] / some)
+    for number, (pool, of) in enumerate(shares.groupby("pool", sort=False)):
         colour = LINES[number % len(LINES)]
         for row, column, dash, what in (
             (2, "busy", "solid", "busy"),
             (2, "kv", "dot", "KV held"),
+            (2, "hits", "dash", "prompts found in caches"),
             (3, "decodes", "solid", "decoding"),
             (3, "waiting", "dot", "waiting for prefill"),
         ):
@@ -284,9 +287,7 @@ def _over_time(figure: go.Figure, over_time: pd.DataFrame) -> None:
                     hovertemplate=f"{pool}, {what}: %{{y:.3g}} at %{{x:.4g}} s<extra></extra>",
                 )
                 figure.add_trace(trace, row, 1)
-    figure.update_yaxes(
-        title_text="Share of time, of memory", tickformat=".0%", range=[0, 1.02], row=2, col=1
-    )
+    figure.update_yaxes(title_text="Share", tickformat=".0%", range=[0, 1.02], row=2, col=1)
     figure.update_yaxes(title_text="Sequences", rangemode="tozero", row=3, col=1)
     figure.update_xaxes(title_text="Time (s)", row=2, col=1)
     figure.update_xaxes(title_text="Time (s)", row=3, col=1)

@@ -11,6 +11,7 @@ import pytest
 
 from chipsim.cluster.simulate import Cluster
 from chipsim.cluster.timeline import chrome_json, series
+from chipsim.present.simulation import simulation_figure
 from tests.cluster.test_simulate import description, scenario
 
 if TYPE_CHECKING:
@@ -127,3 +128,11 @@ def test_a_trace_of_one_step_is_a_trace(tmp_path: Path) -> None:
     (tmp_path / "trace.csv").write_text("arrival_s,prompt_tokens,output_tokens\n0,100,1\n")
     told = json.loads(chrome_json(Cluster(made).run(log_steps=True)))
     assert [event["ph"] for event in told["traceEvents"]].count("X") == 1
+
+
+def test_the_figure_tells_what_was_found_of_prompts(run: Simulation) -> None:
+    figure = simulation_figure(run, series(run, bins=20))
+    drawn = {trace.name: np.asarray(trace.y, dtype=float) for trace in figure.data}
+    share = drawn["prefill: prompts found in caches"]
+    assert 0.4 < np.nanmax(share) <= 0.48  # 48 of 100 tokens are whole blocks
+    assert "decode: prompts found in caches" not in drawn
