@@ -21,12 +21,13 @@ import numpy as np
 import numpy.typing as npt
 
 from chipsim.cluster.engine.steps import octave_point
-from chipsim.cluster.verdicts import Limit, breaking, limits_of
+from chipsim.cluster.objectives import judged
+from chipsim.cluster.verdicts import Limit, limits_of
 from chipsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from chipsim.cluster.latency_table import LatencyTable
-    from chipsim.cluster.scenario import PoolSpec
+    from chipsim.cluster.scenario import PoolSpec, SloSpec
     from chipsim.cluster.simulate import Cluster
     from chipsim.cluster.workload import Workload
 
@@ -141,6 +142,22 @@ class Need:
     kv_token_steps: float
 
 
+def judged_part(workload: Workload, slo: SloSpec) -> Workload:
+    """The requests that an objective is about; the rest is work that nothing has a time for.
+
+    A closed loop is left whole: when its turns arrive is not known before.
+
+    Raises
+    ------
+    ConfigError
+        As `judged`.
+    """
+    if workload.closed_loop or not slo.warm_up:
+        return workload
+    count = int(judged(slo, workload.arrival_s).sum())
+    return workload.slice(len(workload) - count, len(workload))
+
+
 class Bounds:
     """What a workload needs of a cluster, whatever the counts.
 
@@ -158,7 +175,8 @@ class Bounds:
     Raises
     ------
     ConfigError
-        A pool keeps prefixes: prompts may cost next to nothing, and their KV be shared.
+        A pool keeps prefixes: prompts may cost next to nothing, and their KV be shared; or as
+        `judged_part`.
     """
 
     def __init__(self, cluster: Cluster, workload: Workload) -> None:
@@ -167,8 +185,8 @@ class Bounds:
             kinds = {pool.prefix_cache for pool in cluster.scenario.pools.values()} - {"none"}
             found = ", ".join(sorted(kinds))
             raise ConfigError(cluster.scenario.name, "pools.prefix_cache", found, allowed)
-        self.cluster, self.workload = cluster, workload
-        scenario = cluster.scenario
+        self.cluster, scenario = cluster, cluster.scenario
+        self.workload = judged_part(workload, scenario.slo)
         moves = scenario.routing == "mixed_pool" or bool(scenario.switches)
         moves = moves or scenario.switching is not None
         self.pools = {}
@@ -312,7 +330,7 @@ class Bounds:
         """Requests due by a time, seconds until then, and how many of them surely meet it."""
         arrival = self.workload.arrival_s
         due = arrival + each
-        late = sum(breaking(len(due), limit.percentile) - 1 for limit in limits)
+        late = sum(limit.breaking - 1 for limit in limits)
         for time in np.unique(np.quantile(due, WINDOWS)):
             chosen = due <= time
             meet = int(chosen.sum()) - late

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from chipsim.cluster.percentiles import percentiles
+from chipsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chipsim.cluster.results import Simulation
-    from chipsim.cluster.scenario import GoodputSpec
+    from chipsim.cluster.scenario import GoodputSpec, SloSpec
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,9 +71,11 @@ class Objective:
 def objectives(run: Simulation) -> list[Objective]:
     """Every limit of the scenario, in its order, with what the run reached.
 
-    Percentiles are over finished requests (``itl``: over all gaps between tokens).
+    Percentiles are over finished requests that are `judged` (``itl``: over all gaps between
+    tokens).
     """
-    slo, done = run.cluster.scenario.slo, run.finished
+    slo = run.cluster.scenario.slo
+    done = run.finished & judged(slo, run.outcome.requests["arrival_s"])
     found = []
     for metric in ("ttft", "tpot", "e2e"):
         values = run.times[f"{metric}_s"][done]
@@ -83,6 +86,21 @@ def objectives(run: Simulation) -> list[Objective]:
             name = f"{metric}_slowdown"
             found += _of(name, getattr(slo.slowdown, metric), run.slowdowns[name][done])
     return found
+
+
+def judged(slo: SloSpec, arrival_s: Floats) -> npt.NDArray[np.bool_]:
+    """Which requests the objective is about: those that arrive from ``slo.warm_up`` on.
+
+    Raises
+    ------
+    ConfigError
+        None of them.
+    """
+    late: npt.NDArray[np.bool_] = arrival_s >= slo.warm_up
+    if not late.any():
+        allowed = f"at most the last arrival, {np.nanmax(arrival_s):g} s"
+        raise ConfigError("slo", "warm_up", slo.warm_up, allowed)
+    return late
 
 
 def _of(

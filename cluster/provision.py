@@ -129,6 +129,7 @@ def provision(
     weights: Mapping[str, float] | None = None,
     spare: float = 0.0,
     above: float = 0.0,
+    common: bool = True,
     progress: Progress | None = None,
 ) -> Provision:
     """Counts of every pool that hold the scenario's objective at the least cost.
@@ -149,6 +150,9 @@ def provision(
         Counts up to this share above the best are run too, for the frontier.
     above : float
         Counts of a smaller goal are left out, where it is known that they do not hold.
+    common : bool
+        Whether one answer is sought for all seeds; else the search ends where each seed has
+        one of its own, and ``best`` may be None.
     progress : callable, optional
         See `Progress`.
 
@@ -171,9 +175,9 @@ def provision(
     counts, price = _in_order(search, each, most, dict(ranges or {}))
     counts, price = counts[price >= above], price[price >= above]
     reason = search.alone_reason()
-    walk = _Walk(search, counts[: 0 if reason else None], price, spare, progress)
+    walk = _Walk(search, counts[: 0 if reason else None], price, spare, common, progress)
     tried = [each for each in walk if not each.refused]
-    if walk.best is None and not reason:
+    if walk.best is None and not reason and not walk.each_seed:
         reason = _exhausted(tried, walk, most)
     return Provision(
         search,
@@ -196,10 +200,11 @@ class _Walk:
         counts: npt.NDArray[np.int64],
         price: Floats,
         spare: float,
+        common: bool,
         progress: Progress | None,
     ) -> None:
         self.search, self.counts, self.price = search, counts, price
-        self.share, self.progress = 1.0 + max(spare, 1e-12), progress
+        self.share, self.common, self.progress = 1.0 + max(spare, 1e-12), common, progress
         self.best: Candidate | None = None
         self.by_seed: list[Candidate | None] = [None] * len(search.seeds)
         self.refused = 0
@@ -212,7 +217,7 @@ class _Walk:
                 for i in range(start, min(len(self.counts), start + AT_ONCE))
                 if self._near(float(self.price[i]))
             ]
-            if not rows:
+            if not rows or (self.each_seed and not self.common):
                 return
             open_seeds = [each is None for each in self.by_seed]
             for each in self.search.candidates(rows, open_seeds):
@@ -221,6 +226,11 @@ class _Walk:
             if self.progress is not None:
                 words = "" if self.best is None else counted(self.best.instances)
                 self.progress(start + len(rows), len(self.counts), words)
+
+    @property
+    def each_seed(self) -> bool:
+        """Whether each seed has an answer."""
+        return all(each is not None for each in self.by_seed)
 
     def _near(self, price: float) -> bool:
         return self.best is None or price <= self.best.goal * self.share

@@ -249,6 +249,15 @@ class SloSpec(Spec):
     """Over requests: the mean gap of each."""
     e2e: Limits = Field(default_factory=dict)
     slowdown: SlowdownSpec | None = None
+    warm_up: Time = 0.0
+    """Requests that arrive before this time are served, and not judged."""
+
+    @model_validator(mode="after")
+    def _knows_whose_gaps(self) -> Self:
+        if self.warm_up and self.itl:
+            allowed = "0 with limits on itl: gaps are not known by request (tpot is)"
+            raise FieldError("warm_up", self.warm_up, allowed)
+        return self
 
 
 class GoodputSpec(Spec):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chipsim.cluster.bounds import Bounds
+from chipsim.cluster.bounds import Bounds, judged_part
 from chipsim.cluster.journal import Journal, fingerprint
 from chipsim.cluster.scenario import Scenario
 from chipsim.cluster.simulate import Cluster, scenario_workload
@@ -189,9 +189,9 @@ class Search:
         )
         if not (plain and steady and all(len(of) == 1 for of in pools)):
             return ""
-        apart = replace(
-            served, arrival_s=self._apart(served) * np.arange(len(served), dtype=np.float64)
-        )
+        served = judged_part(served, scenario.slo)
+        times = self._apart(served) * np.arange(len(served), dtype=np.float64)
+        apart = replace(served, arrival_s=scenario.slo.warm_up + times)
         run = self.cluster.run(
             instances=dict.fromkeys(self.pools, 1),
             workload=apart,

@@ -80,7 +80,8 @@ def judge(cluster: Cluster, workload: Workload, instances: Mapping[str, int]) ->
 
     def enough(rows: npt.NDArray[np.void], now_s: float) -> bool:
         nonlocal broken
-        broken = surely_broken(limits, rows, now_s)
+        arrived = int(np.searchsorted(workload.arrival_s, now_s, side="right"))
+        broken = surely_broken(limits, rows[:arrived], now_s)
         return bool(broken)
 
     count = len(workload)
@@ -117,7 +118,8 @@ class Limit(NamedTuple):
 
     metric: str  # ttft, tbt, tpot, e2e
     percentile: float
-    each: Floats  # seconds that each request may take
+    each: Floats  # seconds that each request may take, infinite where it is not judged
+    breaking: int  # how many requests over it break it for certain
 
     @property
     def name(self) -> str:
@@ -127,11 +129,18 @@ class Limit(NamedTuple):
 
 def limits_of(cluster: Cluster, workload: Workload) -> list[Limit]:
     """Limits over requests, slowdowns turned into seconds (``itl`` is left out)."""
-    slo, n = cluster.scenario.slo, len(workload)
+    slo = cluster.scenario.slo
+    early = workload.arrival_s < slo.warm_up
+    late = int(len(workload) - early.sum())
+
+    def limit(metric: str, name: str, seconds: float | Floats) -> Limit:
+        share = float(name.removeprefix("p"))
+        return Limit(metric, share, np.where(early, np.inf, seconds), breaking(late, share))
+
     found = [
-        Limit(metric, float(name[1:]), np.full(n, limit))
+        limit(metric, name, seconds)
         for metric in ("ttft", "tpot", "e2e")
-        for name, limit in getattr(slo, metric).items()
+        for name, seconds in getattr(slo, metric).items()
     ]
     alone = cluster.alone(workload)
     if slo.slowdown is not None and alone is not None:
@@ -142,7 +151,7 @@ def limits_of(cluster: Cluster, workload: Workload) -> list[Limit]:
             "e2e": prefill + (workload.output_tokens - 1) * decode,
         }
         found += [
-            Limit(metric, float(name[1:]), ratio * base[metric])
+            limit(metric, name, ratio * base[metric])
             for metric in base
             for name, ratio in getattr(slo.slowdown, metric).items()
         ]
@@ -168,7 +177,7 @@ def surely_broken(limits: Sequence[Limit], rows: npt.NDArray[np.void], now_s: fl
     ----------
     limits : sequence of Limit
     rows : structured array
-        The requests as they are at the time.
+        The requests as they are at the time; those that come later may be left out.
 
     Notes
     -----
@@ -179,8 +188,8 @@ def surely_broken(limits: Sequence[Limit], rows: npt.NDArray[np.void], now_s: fl
         return "requests rejected"
     least = _least(rows, now_s)
     for limit in limits:
-        over = int((least[limit.metric] > limit.each).sum())
-        if over >= breaking(len(rows), limit.percentile):
+        over = int((least[limit.metric] > limit.each[: len(rows)]).sum())
+        if over >= limit.breaking:
             return limit.name
     return ""
 

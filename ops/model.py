@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_validator
 
-from chipsim.arch_configs import load
+from chipsim.arch_configs import load, locate
 from chipsim.errors import ConfigError
 from chipsim.ops import cache, parameters
 from chipsim.ops.layers import Layer, LayerGroup, check_shared, fill_layer
@@ -105,9 +105,14 @@ class ModelSpec(Spec):
 
     @classmethod
     def load(cls, name: str) -> ModelSpec:
-        """Read a model by library name or path (`ConfigError`, `UnknownNameError`)."""
-        data, path = load("models", name)
-        return cls.read(data, path)
+        """Read a model by library name or path (`ConfigError`, `UnknownNameError`).
+
+        Two models of one file are the same object while the file is: that they are alike is
+        asked of every graph, and two objects are compared field by field.
+        """
+        path = locate("models", name).resolve()
+        stat = path.stat()
+        return _read_model(str(path), stat.st_mtime_ns, stat.st_size)
 
     @field_validator("kv_heads", mode="before")
     @classmethod
@@ -267,3 +272,11 @@ class ModelSpec(Spec):
         gives the bytes of a sequence.
         """
         return cache.row_bytes(self, precision)
+
+
+@functools.lru_cache(maxsize=64)
+def _read_model(file: str, *version: int) -> ModelSpec:
+    """The model of a file in one of its versions."""
+    del version
+    data, path = load("models", file)
+    return ModelSpec.read(data, path)

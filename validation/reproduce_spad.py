@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,8 @@ from chipsim.validation.spad_cluster_rows import (
     tables,
     tried_frame,
 )
-from chipsim.validation.spad_clusters import NEAR, SHORT_S, SYSTEMS, Assumptions
+from chipsim.validation.spad_clusters import SYSTEMS, Assumptions
+from chipsim.validation.spad_search import NEAR, SHORT_S
 
 if TYPE_CHECKING:
     from chipsim.validation.reproduce import Request
@@ -70,12 +72,14 @@ def reproduction(request: Request) -> Reproduction:
     cells = found[DEFAULT]
     rows += [*cluster_rows(found), *saving_rows(cells)]
     shifts: list[Shift] = []
+    missed: Iterable[str] = ()
     if not request.quick:
         from chipsim.validation.spad_reuse import reuse_rows
-        from chipsim.validation.spad_sensitivity import shifts_of
+        from chipsim.validation.spad_sensitivity import remarks_on_missed, shifts_of
 
         rows += reuse_rows(request, given)
         shifts = shifts_of(request, given, cells)
+        missed = remarks_on_missed(rows, shifts)
     return Reproduction(
         "spad",
         "SPAD: chips for prefill and for decode",
@@ -83,7 +87,7 @@ def reproduction(request: Request) -> Reproduction:
         tuple(rows),
         assumptions(given),
         tuple(shifts),
-        (*REMARKS, latent_remark()),
+        (*REMARKS, *missed, latent_remark()),
         {
             "curves": curve_frame(),
             "clusters": cell_frame(found),
@@ -118,8 +122,10 @@ def assumptions(given: Assumptions) -> tuple[Assumption, ...]:
         Assumption("execution", given.execution, "chosen"),
         Assumption("chunk", given.chunk, "chosen", "not published"),
         Assumption("colocated_routing", given.colocated_routing, "chosen", "not published"),
-        Assumption("warm_up", "none: every request counts", "published",
-                   "the author's simulator"),
+        Assumption("warm_up_s", given.warm_up_s, "published",
+                   "every request counts in the author's simulator"),
+        Assumption("reference", given.reference, "published"),
         Assumption("searched_from", NEAR, "chosen",
-                   f"share of what a trace of {SHORT_S:g} s needs; fewer machines are not run"),
+                   f"share of what a trace of {SHORT_S:g} s needs; fewer machines are run "
+                   "where the answer is the least that was"),
     )  # fmt: skip

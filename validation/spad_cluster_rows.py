@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 from chipsim.validation.references import reference_table
 from chipsim.validation.reproduce import Figure, span
 from chipsim.validation.spad_author import author_table
-from chipsim.validation.spad_clusters import (
-    RULES,
-    SYSTEMS,
-    TRACES,
-    Assumptions,
-    Cell,
-    middle,
-    provisioned,
-)
+from chipsim.validation.spad_clusters import RULES, SYSTEMS, TRACES, Assumptions
+from chipsim.validation.spad_search import Cell, middle, provisioned
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,6 +1,6 @@
 """SPAD's clusters, provisioned: which counts of machines hold its objective, under which rule.
 
-trace + system + assumptions -> scenario -> search for the cheapest counts -> Cell
+trace + system + assumptions -> scenario; `chipsim.validation.spad_search` finds the counts
 
 Nothing here reads a figure that the paper published of a cluster: what is sought is what the
 objective asks for. Comparison is `chipsim.validation.reproduce_spad`'s.
@@ -9,20 +9,12 @@ objective asks for. Comparison is `chipsim.validation.reproduce_spad`'s.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from chipsim.chip import Chip
-from chipsim.cluster.provision import Provision, provision
 from chipsim.cluster.scenario import Scenario
-from chipsim.cluster.search import Candidate, Search
-from chipsim.cluster.simulate import scenario_workload
 from chipsim.cost import chip_cost
-
-if TYPE_CHECKING:
-    from chipsim.cluster.journal import Journal
-    from chipsim.cluster.workload import Workload
 
 TRACES = ("code", "conversation")
 
@@ -86,6 +78,10 @@ class Assumptions:
     served : Served
     least : str
         ``machines``: the fewest, of those the least of the system's own; ``own``: that alone.
+    warm_up_s : float
+        Requests that arrive before are served and not judged.
+    reference : str
+        Chip of the machine that a slowdown is measured against.
     """
 
     trace_s: float = 600.0
@@ -103,6 +99,8 @@ class Assumptions:
     colocated_routing: str = "least_tokens"
     served: Served = BLOOM
     least: Literal["machines", "own"] = "machines"
+    warm_up_s: float = 0.0
+    reference: str = H100
 
     @property
     def words(self) -> str:
@@ -197,9 +195,11 @@ def scenario(trace: str, system: System, given: Assumptions) -> Scenario:
     """The bundled scenario of a trace with a system's machines and other assumptions."""
     base = Scenario.load(f"spad-{trace}").changed(rate=given.rate_rps, duration=given.trace_s)
     data = base.model_dump(exclude_unset=True)
-    reference = {"chip": H100, "plan": given.served.plan, **_steps(Machine(H100), given)}
+    alone = Machine(given.reference)
+    reference = {"chip": alone.chip, "plan": given.served.plan, **_steps(alone, given)}
     data |= {"model": given.served.model, "precision": given.served.precision}
     data["slo"]["slowdown"]["reference"] = reference
+    data["slo"]["warm_up"] = given.warm_up_s
     data["name"] = f"{trace} {system.name}"
     data["pools"] = {
         name: pool(name, machine, system, given) for name, machine in system.pools.items()
@@ -274,110 +274,3 @@ def mean_performance(machine: Machine, execution: str) -> tuple[float, float]:
         (each.chip, each.phase): each.mean for each in chip_performance(execution, (chip,))
     }
     return found[chip, "prefill"], found[chip, "decode"]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of the cluster table.
-
-    Attributes
-    ----------
-    trace : str
-    system : System
-    given : Assumptions
-    answer : Provision
-    """
-
-    trace: str
-    system: System
-    given: Assumptions
-    answer: Provision
-
-    @property
-    def found(self) -> list[Candidate]:
-        """Cheapest counts of each seed that has any."""
-        return [each for each in self.answer.by_seed if each is not None]
-
-    def figure(self, of: str) -> list[float]:
-        """``machines``, ``cost`` or ``tdp`` of each seed's answer."""
-        each = self.system.weights(of) if of in ("cost", "tdp") else None
-        return [
-            sum(n * (1.0 if each is None else each[p]) for p, n in one.instances.items())
-            / self.given.served.instances
-            for one in self.found
-        ]
-
-    @property
-    def splits(self) -> list[str]:
-        """``18+7`` of each seed."""
-        return ["+".join(str(n) for n in one.instances.values()) for one in self.found]
-
-    @property
-    def holds(self) -> bool:
-        """Whether every seed has an answer."""
-        return len(self.found) == len(self.given.seeds)
-
-
-def middle(values: Sequence[float]) -> float:
-    """The median, one of the values: the lower one of two."""
-    return sorted(values)[(len(values) - 1) // 2]
-
-
-MOST = 64
-"""Machines in all that a search goes up to."""
-
-NEAR = 0.85
-"""A long trace is not run on counts below this share of what a short one needs."""
-
-TIE = 1e-3
-"""What cost or TDP counts for beside a machine, where the fewest are sought."""
-
-SHORT_S = 120.0
-"""Seconds of a short trace."""
-
-
-def provisioned(
-    trace: str,
-    system: System,
-    given: Assumptions,
-    *,
-    workers: int = 1,
-    journal: Journal | None = None,
-    above: float = 0.0,
-    told: Callable[[str], None] | None = None,
-) -> Cell:
-    """The cheapest counts of a system for a trace, under assumptions.
-
-    Parameters
-    ----------
-    above : float
-        Counts of less cost are not run.
-    """
-    weights = system.weights(system.least)
-    if given.least == "machines":
-        weights = {name: 1.0 + TIE * each for name, each in weights.items()}
-    start = above
-    if given.trace_s > SHORT_S and not above:
-        short = replace(given, trace_s=SHORT_S, seeds=given.seeds[:1])
-        first = provisioned(trace, system, short, workers=workers, journal=journal)
-        start = NEAR * min((each.goal for each in first.found), default=0.0)
-    if told is not None:
-        told(f"{trace}, {system.name}, {given.rule_of(system)}")
-    search = Search(
-        scenario(trace, system, given),
-        given.seeds,
-        journal=journal,
-        workers=workers,
-        sizes=largest(system, given),
-    )
-    most = MOST * given.served.instances
-    answer = provision(search, weights=weights, most=most, above=start)
-    return Cell(trace, system, given, answer)
-
-
-def largest(system: System, given: Assumptions) -> list[Workload]:
-    """Requests of either trace: tables that are made for both are made once."""
-    return [
-        scenario_workload(scenario(trace, system, replace(given, trace_s=SHORT_S)))
-        for trace in TRACES
-    ]

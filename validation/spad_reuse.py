@@ -16,15 +16,13 @@ from chipsim.validation.references import reference_table
 from chipsim.validation.reproduce import Figure
 from chipsim.validation.spad_clusters import (
     BLOOM,
-    SHORT_S,
     SYSTEMS,
     Assumptions,
     Served,
-    middle,
     pool,
-    provisioned,
     scenario,
 )
+from chipsim.validation.spad_search import SHORT_S, middle, provisioned
 
 if TYPE_CHECKING:
     from chipsim.validation.reproduce import Request

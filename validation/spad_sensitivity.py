@@ -1,26 +1,23 @@
-"""How SPAD's machine counts move with what the paper leaves open."""
+"""How SPAD's machine counts, and what it saves, move with what the paper leaves open.
+
+assumption -> the same searches on a short trace -> Shift; missed rows -> what comes nearest
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chipsim.cost import chip_cost
+from chipsim.validation.references import reference_table
 from chipsim.validation.reproduce import Shift
 from chipsim.validation.spad_author import author_table
-from chipsim.validation.spad_clusters import (
-    SHORT_S,
-    SYSTEMS,
-    TRACES,
-    Assumptions,
-    Cell,
-    middle,
-    provisioned,
-)
+from chipsim.validation.spad_clusters import A100, SYSTEMS, TRACES, Assumptions
+from chipsim.validation.spad_search import SHORT_S, Cell, middle, provisioned
 
 if TYPE_CHECKING:
-    from chipsim.validation.reproduce import Request
+    from chipsim.validation.reproduce import Figure, Request
 
 Changes = tuple[tuple[str, str, dict[str, Any]], ...]
 
@@ -33,85 +30,180 @@ CHANGES: Changes = (
     ("kv_link", "50 GB/s", {"link": 50e9}),
     ("max_tokens", "4096", {"max_tokens": 4096}),
     ("max_batch", "64", {"max_batch": 64}),
+    ("warm_up", "20 s", {"warm_up_s": 20.0}),
     ("seed", "1", {"seeds": (1,)}),
     ("execution", "llmcompass-tables", {"execution": "llmcompass-tables"}),
 )
 """Name, value in words, and fields of `Assumptions`."""
+
+APART: Changes = (
+    ("rule", "fixed pools", {"rule": "fixed"}),
+    ("least", "cost or TDP alone", {"least": "own"}),
+    ("rule, least", "fixed pools, cost or TDP alone", {"rule": "fixed", "least": "own"}),
+    ("rule, kv_capacity", "fixed pools, 90 % of GiB", {"rule": "fixed", "capacity": "binary"}),
+    ("prompt_limit", "8192, the published simulator's", {"prompt_limit": 8192}),
+    ("reference", "the request alone on an A100 machine", {"reference": A100}),
+)
+"""Of clusters whose pools are of two kinds of H100 or A100 machines."""
 
 COLOCATED: Changes = (
     ("chunk", "256", {"chunk": 256}),
     ("chunk", "1024", {"chunk": 1024}),
     ("chunk", "2048", {"chunk": 2048}),
     ("colocated_routing", "round_robin", {"colocated_routing": "round_robin"}),
-    ("chunk and routing", "1024, round_robin",
+    ("chunk, colocated_routing", "1024, round_robin",
      {"chunk": 1024, "colocated_routing": "round_robin"}),
+    ("warm_up", "20 s", {"warm_up_s": 20.0}),
 )  # fmt: skip
 """Of the colocated cluster, whose rule is its own."""
+
+MOVED = {
+    "h100": CHANGES,
+    "spad": CHANGES,
+    "h100+a100": APART,
+    "h100+capped": APART,
+    "colocated": COLOCATED,
+}
+"""What is moved of each system."""
 
 
 def shifts_of(
     request: Request, given: Assumptions, cells: Mapping[tuple[str, str], Cell]
 ) -> list[Shift]:
-    """Machines of clusters on a short trace, one assumption moved."""
-    base = replace(given, trace_s=SHORT_S, seeds=given.seeds[:1])
+    """Machines, and savings, on a short trace with one assumption moved."""
+    made = _Short(request, replace(given, trace_s=SHORT_S, seeds=given.seeds[:1]))
     measured = author_table(request.data)
     tables: Changes = ()
     if measured is not None:
         tables = (("steps", "the author's tables", {"steps": str(measured)}),)
-    found = []
-    for trace in TRACES:
-        for name, changes in (("h100", CHANGES), ("spad", CHANGES), ("colocated", COLOCATED)):
-            start = _machines(request, trace, name, base)
-            for what, value, fields in (*changes, *tables):
-                moved = _machines(request, trace, name, replace(base, **fields))
-                found.append(
-                    Shift(what, value, f"{trace}, {name}: machines", start, moved,
-                          f"trace of {SHORT_S:g} s, one seed")
-                )  # fmt: skip
-    return [*found, *_lengths(cells, request, base), *_hbm(cells)]
+    found = [
+        made.machines(trace, name, change)
+        for trace in TRACES
+        for name, changes in MOVED.items()
+        for change in (*changes, *tables)
+    ]
+    for row in reference_table("spad_savings").rows:
+        key = row.text("trace"), row.text("against"), row.text("of")
+        found += [made.saving(*key, change) for change in (*MOVED[key[1]], *tables)]
+    return [*found, *_lengths(cells, made), *_hbm(cells)]
 
 
-def _machines(request: Request, trace: str, name: str, given: Assumptions) -> float | None:
-    cell = provisioned(
-        trace,
-        SYSTEMS[name],
-        given,
-        workers=request.workers,
-        journal=request.journal,
-        told=request.told,
-    )
-    values = cell.figure("machines")
+class _Short:
+    """Searches on a short trace, each made once."""
+
+    def __init__(self, request: Request, base: Assumptions) -> None:
+        self.request, self.base = request, base
+        self.known: dict[tuple[str, str, Assumptions], Cell] = {}
+
+    def cell(self, trace: str, name: str, fields: Mapping[str, Any]) -> Cell:
+        """One system with fields moved, searched from near what it needs without."""
+        given = replace(self.base, **fields)
+        key = trace, name, given
+        if key not in self.known:
+            near = self.cell(trace, name, {}).instances if fields else None
+            request = self.request
+            self.known[key] = provisioned(
+                trace,
+                SYSTEMS[name],
+                given,
+                workers=request.workers,
+                journal=request.journal,
+                near=near,
+                told=request.told,
+            )
+        return self.known[key]
+
+    def machines(
+        self, trace: str, name: str, change: tuple[str, str, Mapping[str, Any]]
+    ) -> Shift:
+        """How the machines of a system move."""
+        what, value, fields = change
+        moved = self.cell(trace, name, fields)
+        note = f"{self.words}: {', '.join(moved.splits) or moved.answer.reason}"
+        base = _middle(self.cell(trace, name, {}), "machines")
+        return Shift(
+            what, value, f"{trace}, {name}: machines", base, _middle(moved, "machines"), note
+        )
+
+    def saving(
+        self, trace: str, against: str, of: str, change: tuple[str, str, Mapping[str, Any]]
+    ) -> Shift:
+        """How what SPAD saves moves, both systems under the same assumptions."""
+        what, value, fields = change
+        base, moved = (
+            _saved(*(_middle(self.cell(trace, name, f), of) for name in ("spad", against)))
+            for f in ({}, fields)
+        )
+        figure = f"{trace}: {of} saved against {against}"
+        return Shift(what, value, figure, base, moved, self.words)
+
+    @property
+    def words(self) -> str:
+        """What is short about it."""
+        return f"trace of {self.base.trace_s:g} s, one seed"
+
+
+def _middle(cell: Cell, of: str) -> float | None:
+    values = cell.figure(of)
     return middle(values) if values else None
 
 
-def _lengths(
-    cells: Mapping[tuple[str, str], Cell], request: Request, base: Assumptions
-) -> Iterator[Shift]:
+def _saved(ours: float | None, other: float | None) -> float | None:
+    return None if ours is None or other is None else 1.0 - ours / other
+
+
+def _lengths(cells: Mapping[tuple[str, str], Cell], made: _Short) -> Iterator[Shift]:
     """The length of the trace: what the table has, against the short one."""
     for (trace, name), cell in cells.items():
-        if name in ("h100", "spad") and cell.found:
-            yield Shift(
-                "trace_s", f"{SHORT_S:g}", f"{trace}, {name}: machines",
-                middle(cell.figure("machines")), _machines(request, trace, name, base),
-            )  # fmt: skip
+        short = _middle(made.cell(trace, name, {}), "machines")
+        figure, base = f"{trace}, {name}: machines", _middle(cell, "machines")
+        yield Shift("trace_s", f"{SHORT_S:g}, one seed", figure, base, short)
 
 
 def _hbm(cells: Mapping[tuple[str, str], Cell]) -> Iterator[Shift]:
     """What SPAD saves against H100 machines with HBM at the ends of its price range."""
     for trace in TRACES:
-        pair = cells.get((trace, "spad")), cells.get((trace, "h100"))
-        if any(cell is None or not cell.found for cell in pair):
+        pair = [cells[trace, name] for name in ("spad", "h100") if (trace, name) in cells]
+        if len(pair) < 2 or not all(cell.found for cell in pair):
             continue
-        low, usual, high = (_saved(*pair, at) for at in ("low", "mid", "high"))
+        low, usual, high = (_saved(*(_price(cell, at) for cell in pair))
+                            for at in ("low", "mid", "high"))  # fmt: skip
         for price, saved in (("6 $/GB", low), ("12 $/GB", high)):
             yield Shift("hbm_price", price, f"{trace}: cost saved against h100", usual, saved,
-                        "9 $/GB is the base; the same counts")  # fmt: skip
+                        "9 $/GB is the base; the first seed's counts")  # fmt: skip
 
 
-def _saved(ours: Cell | None, other: Cell | None, at: str) -> float:
-    spent = [
-        sum(n * getattr(chip_cost(cell.system.pools[p].chip).total, at) for p, n in
-            cell.found[0].instances.items())
-        for cell in (ours, other) if cell is not None
-    ]  # fmt: skip
-    return float(1.0 - spent[0] / spent[1])
+def _price(cell: Cell, at: str) -> float:
+    """Of the chips of one machine of each that the first seed needs, US dollars."""
+    return sum(
+        count * float(getattr(chip_cost(cell.system.pools[name].chip).total, at))
+        for name, count in cell.found[0].instances.items()
+    )
+
+
+def remarks_on_missed(rows: Sequence[Figure], shifts: Sequence[Shift]) -> Iterator[str]:
+    """Of every judged row that is missed: the moved assumptions that come nearest to it."""
+    for row in rows:
+        moves = [each for each in shifts if each.figure == row.figure]
+        if row.within is not False or not moves:
+            continue
+        off = abs(row.difference or 0.0)
+        near = sorted(
+            (each for each in moves if each.shift is not None),
+            key=lambda each: abs((each.changed or 0.0) - row.published),
+        )
+        nearer = [e for e in near if abs((e.changed or 0.0) - row.published) < off][:3]
+        said = "; ".join(map(_moved_words, nearer)) or "no assumption that was moved"
+        ours = f"{row.figure} {_number(row.simulated)} for {row.published:g}"
+        yield f"Missed: {ours}. Nearer with {said}."
+
+
+def _moved_words(shift: Shift) -> str:
+    """``rule = fixed pools: 37 (+13)``."""
+    words = f"{shift.assumption} = {shift.value}: {_number(shift.changed)}"
+    splits = shift.note.partition(": ")[2]
+    return f"{words} (moved by {shift.shift:+.2g}{', ' + splits if splits else ''})"
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3g}"

@@ -178,6 +178,33 @@ def test_bad_requests_are_one_line(
     assert "\n" not in str(error.value)
 
 
+def test_requests_of_the_warm_up_are_served_and_not_judged(tmp_path: Path) -> None:
+    given = scenario(tmp_path)
+    start = float(np.median(Search(given).workloads[0].arrival_s))
+    slo = given.slo.model_copy(update={"warm_up": start})
+    search = Search(given.model_copy(update={"slo": slo}))
+    counts, served = {"prefill": 2, "decode": 2}, search.workloads[0]
+    run = search.cluster.run(instances=counts, workload=served)
+    frame = run.frame()
+    late = frame[frame["arrival_s"] >= start]
+    assert 0 < len(late) < len(frame) == run.counts["finished"]
+    for each in run.objectives:
+        values = late[each.metric].dropna()
+        assert each.reached == pytest.approx(float(np.percentile(values, each.percentile)))
+    everything = Search(given).cluster.run(instances=counts, workload=served)
+    assert everything.frame().equals(frame)
+    assert [e.reached for e in everything.objectives] != [e.reached for e in run.objectives]
+
+
+def test_a_warm_up_that_nothing_is_judged_after_is_refused(tmp_path: Path) -> None:
+    given = scenario(tmp_path)
+    slo = given.slo.model_copy(update={"warm_up": 1e6})
+    with pytest.raises(ConfigError, match=r"slo: warm_up: 1000000.* at most the last arrival"):
+        provision(Search(given.model_copy(update={"slo": slo})), "instances", most=MOST)
+    with pytest.raises(ConfigError, match=r"warm_up: 5.* 0 with limits on itl"):
+        Scenario.build("small", **given.plain() | {"slo": {"itl": {"p99": 1}, "warm_up": 5}})
+
+
 def test_without_a_limit_there_is_nothing_to_hold(tmp_path: Path) -> None:
     from chipsim.cluster.scenario import SloSpec
 

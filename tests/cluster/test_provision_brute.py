@@ -74,6 +74,17 @@ KINDS = {
         10,
     ),
     "whole requests": Kind({"pools": APART, "slo": {"e2e": {"p50": 5.0, "p95": 20.0}}}, 8),
+    "after a warm-up": Kind(LENDING | {"slo": SECONDS | {"warm_up": 9.0}}, 9),
+    "slowdown after a warm-up": Kind(
+        {
+            "pools": APART,
+            "slo": {
+                "slowdown": {"reference": {}, "ttft": {"p90": 3}, "tbt": {"p90": 2.5}},
+                "warm_up": 5.0,
+            },
+        },
+        10,
+    ),
     "little memory": Kind(
         {
             "pools": APART | {"decode": {"role": "decode", "kv_tokens": 15_000}},
@@ -94,7 +105,7 @@ def built(folder: Path, kind: Kind) -> Scenario:
     pools = {name: on | POOL | pool for name, pool in fields.pop("pools").items()}
     slo = fields.pop("slo")
     if "slowdown" in slo:
-        slo = {"slowdown": slo["slowdown"] | {"reference": on}}
+        slo = slo | {"slowdown": slo["slowdown"] | {"reference": on}}
     workload = {"base": "azure-conversation", "rate": rate, "requests": 400}
     common = {"name": "small", "model": "llama-3.1-8b", "handoff": {"bandwidth": 50e9}}
     return Scenario.build(
@@ -174,6 +185,10 @@ def test_answer_is_that_of_brute_force(
         found = {tuple(row.instances.values()) for row in answer.tried if row.holds}
         assert found == both
         assert {tuple(row.instances.values()) for row in answer.frontier} == smallest(both)
+        apart = provision(search, weights=by_pool, most=kind.most, common=False)
+        firsts = [[each and each.instances for each in a.by_seed] for a in (apart, answer)]
+        assert firsts[0] == firsts[1]
+        assert len(apart.tried) <= len(answer.tried)
         for held, alone in zip(seeds, answer.by_seed, strict=True):
             assert alone is not None
             assert alone.goal == pytest.approx(min(weighed(counts, each) for counts in held))
