@@ -6,9 +6,9 @@ operator -> shape of a kernel -> exhaustive search -> Estimate
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -38,9 +38,6 @@ from chipsim.ops.operators import (
     Recurrence,
 )
 from chipsim.ops.recurrence import STEP_FLOPS
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 Parts = dict[str, float]
 
@@ -111,11 +108,11 @@ class PerformanceModel:
             named = self._named[operator] = known.of(operator)
         return named
 
-    def rows(self, graph: nx.DiGraph[str]) -> tuple[OperatorRow, ...]:
-        """Estimates of the operators of a phase graph, in its order."""
+    def rows(self, nodes: Mapping[str, Mapping[str, Any]]) -> tuple[OperatorRow, ...]:
+        """Estimates of the nodes of a phase graph, in its order."""
         return tuple(
             OperatorRow(name, node["group"], node["count"], self.estimate(node["operator"]))
-            for name, node in graph.nodes.items()
+            for name, node in nodes.items()
         )
 
     def _estimate(self, operator: Operator) -> Estimate:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import OperatorRow, PhaseEstimate
 from chipsim.memory import check_phase
-from chipsim.ops.graph import LATENT, PLAIN, Phase, phase_graph, sequence_graph
+from chipsim.ops.graph import LATENT, PLAIN, Phase, phase_graph, sequence_nodes
 from chipsim.ops.layers import Latent
 from chipsim.ops.loads import UNIFORM, ExpertLoad
 from chipsim.ops.model import ModelSpec
@@ -112,8 +112,8 @@ class PhaseModel:
         return min(forms, key=_summed)
 
     def _sequence_rows(self, phase: Phase, latent: LatentForm) -> tuple[OperatorRow, ...]:
-        graph = sequence_graph(self.model, phase, **self._graph(phase, latent))
-        return self.performance.rows(graph)
+        nodes = sequence_nodes(self.model, phase, **self._graph(phase, latent))
+        return self.performance.rows(nodes)
 
     def _check(self, phase: Phase) -> None:
         check_machine(self.performance.chip, self.plan)
@@ -161,7 +161,7 @@ class PhaseModel:
         """The operators of a step in one form, and how they fill the pipeline."""
         options = self._graph(phase, latent)
         graph = phase_graph(self.model, phase, **options, layers_only=self.layers_only)
-        rows = self.performance.rows(graph)
+        rows = self.performance.rows(graph.nodes)
         return rows, pipeline(self.model, self.plan, phase, rows)
 
     def _graph(self, phase: Phase, latent: LatentForm) -> GraphOptions:

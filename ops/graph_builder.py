@@ -74,11 +74,11 @@ class Part:
 class Builder:
     """A graph that grows, and what the parts of a layer need to know.
 
-    ``tokens`` are those that the layer works on, on this chip; ``everywhere`` over all chips
-    of a stage.
+    ``about`` are the attributes of the graph. ``tokens`` are those that the layer works on, on
+    this chip; ``everywhere`` over all chips of a stage.
     """
 
-    graph: nx.DiGraph[str]
+    about: dict[str, object]
     model: ModelSpec
     plan: Parallelism
     precision: Precision
@@ -119,11 +119,14 @@ class Builder:
 
     def finish(self) -> nx.DiGraph[str]:
         """The graph; adding all nodes at once is several times as fast as one by one."""
-        self.graph.add_nodes_from(self.nodes)
-        for name, attributes in self.graph.nodes(data=True):
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph(**self.about)
+        graph.add_nodes_from(self.nodes)
+        for name, attributes in graph.nodes(data=True):
             attributes.update(self.nodes[name])
-        self.graph.add_edges_from(self.edges)
-        return self.graph
+        graph.add_edges_from(self.edges)
+        return graph
 
     def weight(
         self, name: str, m: int, n: int, k: int, batch: int = 1, module: str = ""

@@ -71,7 +71,7 @@ def test_latent_attention_prefills_in_the_faster_form(
                     phase_graph(
                         model.model, phase, model.plan, latent=form,
                         precision=model.precision_of(phase), vector_format=vector,
-                    )
+                    ).nodes
                 )
             )
             for form in LATENT

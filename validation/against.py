@@ -133,6 +133,6 @@ def _sides(case: LayerCase, judged: PerformanceModel) -> dict[str, Side]:
         qkv=kernels.qkv,
         vector_format=kernels.vector_format,
     )
-    rows = judged.rows(graph)
+    rows = judged.rows(graph.nodes)
     classes = {kind: [r for r in rows if r.name in nodes] for kind, nodes in NODES.items()}
     return {kind: Side.of(members) for kind, members in classes.items() if members}

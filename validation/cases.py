@@ -266,7 +266,7 @@ class LayerCase:
             qkv=kernels.qkv,
             vector_format=kernels.vector_format,
         )
-        seconds = {row.name: row.latency_s for row in model.rows(graph)}
+        seconds = {row.name: row.latency_s for row in model.rows(graph.nodes)}
         values = {
             kind: sum(seconds.get(node, 0.0) for node in nodes)
             for kind, nodes in NODES.items()

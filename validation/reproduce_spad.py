@@ -120,12 +120,13 @@ def assumptions(given: Assumptions) -> tuple[Assumption, ...]:
         Assumption("least", "machines, of those cost (h100+capped: TDP)", "chosen",
                    "not published"),
         Assumption("execution", given.execution, "chosen"),
-        Assumption("chunk", given.chunk, "chosen", "not published"),
+        Assumption("chunk", given.chunk, "chosen",
+                   "not published: the step's budget of the other clusters"),
         Assumption("colocated_routing", given.colocated_routing, "chosen", "not published"),
         Assumption("warm_up_s", given.warm_up_s, "published",
                    "every request counts in the author's simulator"),
         Assumption("reference", given.reference, "published"),
         Assumption("searched_from", NEAR, "chosen",
-                   f"share of what a trace of {SHORT_S:g} s needs; fewer machines are run "
-                   "where the answer is the least that was"),
+                   f"share of what a trace of {SHORT_S:g} s, or the H100 cluster, needs; fewer "
+                   "machines are run where the answer is the least that was"),
     )  # fmt: skip

@@ -27,21 +27,31 @@ DEFAULT, MEASURED = "default rule", "author's latency tables"
 
 
 def table_of(
-    request: Request, given: Assumptions, systems: tuple[str, ...]
+    request: Request,
+    given: Assumptions,
+    systems: tuple[str, ...],
+    alike: Cells | None = None,
 ) -> dict[tuple[str, str], Cell]:
-    """The cluster table under one rule."""
-    return {
-        (trace, name): provisioned(
-            trace,
-            SYSTEMS[name],
-            given,
-            workers=request.workers,
-            journal=request.journal,
-            told=request.told,
-        )
-        for trace in TRACES
-        for name in systems
-    }
+    """The cluster table under one rule.
+
+    Searches start near what ``alike`` has, another table, or near the H100 cluster's count.
+    """
+    found: dict[tuple[str, str], Cell] = {}
+    for trace in TRACES:
+        for name in systems:
+            other = (alike or {}).get((trace, name))
+            if other is None and not SYSTEMS[name].colocated:
+                other = found.get((trace, "h100"))
+            found[trace, name] = provisioned(
+                trace,
+                SYSTEMS[name],
+                given,
+                workers=request.workers,
+                journal=request.journal,
+                near=None if other is None else other.instances,
+                told=request.told,
+            )
+    return found
 
 
 def tables(
@@ -51,16 +61,18 @@ def tables(
 
     With the author's tables at hand, what they give in place of the model's steps as well.
     """
-    found = {DEFAULT: table_of(request, given, systems)}
+    cells = table_of(request, given, systems)
+    found = {DEFAULT: cells}
     if request.quick:
         return found
     once = replace(given, seeds=given.seeds[:1])
     split = tuple(name for name in systems if not SYSTEMS[name].colocated)
     for rule, fields in RULES.items():
-        found[rule] = table_of(request, replace(once, **fields), split)
+        found[rule] = table_of(request, replace(once, **fields), split, cells)
     measured = author_table(request.data)
     if measured is not None:
-        found[MEASURED] = table_of(request, replace(once, steps=str(measured)), systems)
+        own = replace(once, steps=str(measured))
+        found[MEASURED] = table_of(request, own, systems, cells)
     return found
 
 

@@ -95,7 +95,7 @@ class Assumptions:
     capacity: Literal["decimal", "binary"] = "decimal"
     execution: str = "spad-figures"
     steps: str | None = None
-    chunk: int = 512
+    chunk: int = 2048
     colocated_routing: str = "least_tokens"
     served: Served = BLOOM
     least: Literal["machines", "own"] = "machines"

@@ -48,11 +48,11 @@ APART: Changes = (
 
 COLOCATED: Changes = (
     ("chunk", "256", {"chunk": 256}),
+    ("chunk", "512", {"chunk": 512}),
     ("chunk", "1024", {"chunk": 1024}),
-    ("chunk", "2048", {"chunk": 2048}),
     ("colocated_routing", "round_robin", {"colocated_routing": "round_robin"}),
-    ("chunk, colocated_routing", "1024, round_robin",
-     {"chunk": 1024, "colocated_routing": "round_robin"}),
+    ("chunk, colocated_routing", "512, round_robin",
+     {"chunk": 512, "colocated_routing": "round_robin"}),
     ("warm_up", "20 s", {"warm_up_s": 20.0}),
 )  # fmt: skip
 """Of the colocated cluster, whose rule is its own."""
