@@ -257,6 +257,9 @@ class Cluster:
             if self._need(pool).steps != "prefill" and not self.replicas[name].table.can_decode:
                 allowed = "a plan without cp, which splits prompts"
                 raise ConfigError(self.scenario.name, f"pools.{name}.plan", pool.plan, allowed)
+            if pool.batching == "splitwise" and self.replicas[name].table.ranks > 1:
+                allowed = "a plan with dp=1, with batching: splitwise"
+                raise ConfigError(self.scenario.name, f"pools.{name}.plan", pool.plan, allowed)
         states = sequence_bytes(self.model, Precision(), 0)
         for name, pool in self.scenario.pools.items():
             if pool.prefix_cache != "none" and states:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from chipsim.ops.formats import get_format
 from chipsim.ops.operators import Elementwise, Gemm, Norm, Operator
@@ -78,7 +78,7 @@ class Builder:
     this chip; ``everywhere`` over all chips of a stage.
     """
 
-    about: dict[str, object]
+    about: dict[str, Any]
     model: ModelSpec
     plan: Parallelism
     precision: Precision

@@ -36,10 +36,13 @@ SERVED = {
     for each in (
         BLOOM,
         Served("llama-3.1-70b", "tp=4", "fp16", 2),
-        Served("deepseek-v2", "dp=8,ep=8", "fp8"),
+        Served("deepseek-v2", "tp=8,ep=8", "fp8"),
     )
 }
-"""How the paper's models lie on a machine: its tensor and expert parallelism."""
+"""How the paper's models lie on a machine: its tensor and expert parallelism.
+
+Splitwise's batching knows machines of one rank, so DeepSeek-V2's attention is split by heads,
+and every chip holds the latent rows of all sequences."""
 
 FALL = 0.025
 """Share of the published rate from one rate that is tried to the next."""

@@ -148,6 +148,23 @@ def test_journal_goes_on_where_it_was_killed(tmp_path: Path) -> None:
         Journal(path)
 
 
+def test_verdicts_follow_from_measured_steps_wherever_they_lie(tmp_path: Path) -> None:
+    journal, runs = Journal(), []
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        search = Search(scenario(tmp_path / name), journal=journal)
+        search.verdict((2, 2), 0)
+        runs.append(len(journal))
+    assert runs == [1, 1]
+    (tmp_path / "here" / "steps.csv").write_text(STEPS.replace("0.011", "0.012"))
+    given = scenario(tmp_path / "there")
+    changed = given.model_dump(exclude_unset=True)
+    for pool in changed["pools"].values():
+        pool["steps"] = str(tmp_path / "here" / "steps.csv")
+    Search(Scenario.build("small", **changed), journal=journal).verdict((2, 2), 0)
+    assert len(journal) == 2
+
+
 def test_largest_rate_holds_and_no_larger_one_of_the_grid(tmp_path: Path) -> None:
     search = Search(scenario(tmp_path))
     counts, served = {"prefill": 3, "decode": 2}, search.workloads[0]

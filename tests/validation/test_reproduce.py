@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from chipsim.errors import UnknownNameError
-from chipsim.validation.reproduce import Figure, reproduce
+from chipsim.errors import ConfigError, UnknownNameError
+from chipsim.validation.reproduce import Figure, Shift, reproduce
 from chipsim.validation.spad_author import author_steps
 from chipsim.validation.spad_chip_rows import (
     chip_rows,
@@ -21,10 +21,12 @@ from chipsim.validation.spad_clusters import (
     SYSTEMS,
     Assumptions,
     Machine,
+    Served,
     kv_tokens,
     mean_performance,
     scenario,
 )
+from chipsim.validation.spad_sensitivity import remarks_on_missed
 from tests.validation.folders import SHARED, needs_shared
 
 
@@ -88,6 +90,44 @@ def test_fixed_pools_of_different_chips_run() -> None:
         instances={"prefill": 22, "decode": 6}
     )
     assert found.counts["finished"] == len(found.workload)
+
+
+@pytest.mark.slow
+def test_clusters_that_are_put_to_other_work_run() -> None:
+    from chipsim.cluster.simulate import Cluster
+    from chipsim.validation.spad_reuse import SERVED, _reused
+
+    for served in SERVED.values():
+        used = Assumptions(trace_s=2.0, served=served)
+        counts = {"prefill": 16, "prefill-decodes": 2, "decode": 7, "decode-prefills": 1}
+        found = Cluster(_reused("code", used)).run(instances=counts)
+        assert found.counts["finished"] == len(found.workload)
+
+
+def test_splitwises_batching_knows_machines_of_one_rank() -> None:
+    from chipsim.cluster.simulate import Cluster
+
+    given = Assumptions(trace_s=2.0, served=Served("llama-3.1-8b", "dp=2", "fp8"))
+    made = scenario("code", SYSTEMS["h100"], given)
+    with pytest.raises(ConfigError, match=r"pools.prefill.plan: 'dp=2' .* dp=1"):
+        Cluster(made)
+
+
+def test_what_comes_nearest_to_a_missed_figure_is_told() -> None:
+    row = Figure("code, h100: machines", "policy", 25, 29, "machines", 2)
+    shifts = [
+        Shift("rule", "fixed", row.figure, 28, 26, "short: 20+6"),
+        Shift("link", "slow", row.figure, 28, 40),
+        Shift("limit", "none", row.figure, 28, None),
+        Shift("rule", "fixed", "another", 28, 25),
+    ]
+    (said,) = remarks_on_missed([row, Figure("a", "policy", 1, 1, "1", 2)], shifts)
+    assert said == (
+        "Missed: code, h100: machines 29 for 25. Nearer with rule = fixed: 26 "
+        "(moved by -2, 20+6)."
+    )
+    (none,) = remarks_on_missed([row], shifts[1:3])
+    assert none.endswith("Nearer with no assumption that was moved.")
 
 
 def test_a_capped_machine_prefills_slower_and_decodes_as_fast() -> None:
