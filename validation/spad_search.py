@@ -71,8 +71,8 @@ def middle(values: Sequence[float]) -> float:
     return sorted(values)[(len(values) - 1) // 2]
 
 
-MOST = 64
-"""Machines in all that a search goes up to."""
+MOST, FAR = 64, 2
+"""Machines in all that a search goes up to; and times what something alike needed."""
 
 NEAR = 0.9
 """Share of the machines that a shorter or alike search needed, below which counts are run
@@ -100,9 +100,9 @@ def provisioned(
     Parameters
     ----------
     near : int, optional
-        Instances that something alike needed: the search starts at `NEAR` of it, and lower
-        again while the answer is the least that was run. Of a long trace, what a short one
-        needs unless given.
+        Instances that something alike needed: the search goes from `NEAR` to `FAR` of it, and
+        lower again while the answer is the least that was run. Of a long trace, what a short
+        one needs unless given.
     """
     if near is None and given.trace_s > SHORT_S:
         short = replace(given, trace_s=SHORT_S, seeds=given.seeds[:1])
@@ -119,18 +119,14 @@ def provisioned(
     weights = goal_weights(system, given)
     least, most = min(weights.values()), max(weights.values())
     start = NEAR * least * (near or 0)
+    room = MOST * given.served.instances
+    room = room if near is None else min(room, FAR * near)
     while True:
-        answer = provision(
-            search,
-            weights=weights,
-            most=MOST * given.served.instances,
-            above=start,
-            common=False,
-        )
+        answer = provision(search, weights=weights, most=room, above=start, common=False)
         found = [each.goal for each in answer.by_seed if each is not None]
         if not start or min(found, default=start) >= start + most:
             return Cell(trace, system, given, answer)
-        start = NEAR * start if start > 2 * most else 0.0
+        start = NEAR * start if found and start > 2 * most else 0.0
 
 
 def goal_weights(system: System, given: Assumptions) -> dict[str, float]:
