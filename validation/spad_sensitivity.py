@@ -189,7 +189,7 @@ def remarks_on_missed(rows: Sequence[Figure], shifts: Sequence[Shift]) -> Iterat
             continue
         off = abs(row.difference or 0.0)
         near = sorted(
-            (each for each in moves if each.shift is not None),
+            (each for each in moves if each.shift),
             key=lambda each: abs((each.changed or 0.0) - row.published),
         )
         nearer = [e for e in near if abs((e.changed or 0.0) - row.published) < off][:3]
