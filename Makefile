@@ -21,16 +21,20 @@ DECODE  := --phase decode --batch 64 --context 1024 --resource cores \
 	--values "44, 55, 66, 88, 108, 120, 132, 144, 160"
 
 .DEFAULT_GOAL := cuts
-.PHONY: cuts figures setup test lint types unit slow bench format lock dist clean help
+.PHONY: cuts figures page setup test lint types unit slow bench format lock dist clean help
 
 cuts: setup ## run the main job (the default)
 	@mkdir -p results
 	$(CUTS) $(PREFILL) --out results/prefill-bandwidth.html
 	$(CUTS) $(DECODE) --out results/decode-cores.html
 
-figures: setup ## draw the pictures of the README again (needs Chromium)
+figures: setup ## draw the pictures of the documents again (needs Chromium)
 	$(CUTS) $(PREFILL) --out docs/figures/prefill-bandwidth.png
 	$(CUTS) $(DECODE) --out docs/figures/decode-cores.png
+	.venv/bin/chipsim validate silicon --out docs/figures/silicon.png
+
+page: setup ## write docs/validation.md again
+	.venv/bin/chipsim validate all --out docs/validation.md
 
 test: lint types unit ## style, types, contracts and tests
 

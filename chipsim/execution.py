@@ -136,6 +136,8 @@ class Fused(Spec):
     """Rows times keys of a tile and one block of keys; null: any that SRAM holds."""
     chunk: Annotated[int, Field(ge=1, le=1024, strict=True)] = 1
     """Keys that a tile draws at a time, whether they are there or not."""
+    prefetch: StrictBool = True
+    """A tile's first keys come behind other work of its core, else it waits for them."""
     resident: Annotated[int, Field(ge=1, le=32, strict=True)] = 1
     """Tiles of a single query per sequence that a core works on at once."""
     prompt_split: StrictBool = True

@@ -57,6 +57,7 @@ def machine_record(
         "most_rows": fused.most_rows,
         "tile_scores": fused.scores or 0,
         "chunk_keys": fused.chunk,
+        "prefetch": fused.prefetch,
         "resident_tiles": fused.resident,
         "prompt_split": fused.prompt_split,
         "latent_split": fused.latent_split,

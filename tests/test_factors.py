@@ -289,6 +289,14 @@ def test_a_tile_draws_its_keys_by_chunks(chunk: int, keys: int) -> None:
     assert found == about(2 * keys * 256 / (0.25 * 64 * 1e9))
 
 
+def test_a_tile_that_prefetches_nothing_waits_for_its_first_keys() -> None:
+    ahead, waiting = (
+        attention_core(tile_draw=0.25, fused={"chunk": 64, "prefetch": prefetch})
+        for prefetch in (True, False)
+    )
+    assert waiting == about(1.5 * ahead)  # 2 chunks of keys, and 1 waited for
+
+
 @pytest.mark.parametrize(("resident", "waves"), [(1, 2), (2, 1)])
 def test_more_tiles_at_once_hide_their_latency(resident: int, waves: int) -> None:
     """A second tile beside the first starts at once; SRAM has room for three of 40 KiB."""

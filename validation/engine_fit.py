@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chipsim.errors import ChipsimError
 from chipsim.serving import ServingEngine
 from chipsim.validation.execution_yaml import to_yaml, written
 from chipsim.validation.fitting import Factor, Fit, fit
@@ -70,10 +71,18 @@ def calibrate_engine(
         As `chipsim.validation.machines.machine_points`.
     out : path, optional
         File to write the engine to.
+
+    Raises
+    ------
+    ChipsimError
+        As `chipsim.validation.machines.read_steps`; nothing to fit to.
     """
     base = ServingEngine.load(engine)
     steps, _ = read_steps(Path(data or PACKAGED))
     steps, phases, _ = estimated([step for step in steps if step.chip in base.machines])
+    if not steps:
+        named = ", ".join(base.machines)
+        raise ChipsimError(f"{data or PACKAGED.name}: no step of {named} to fit to")
 
     def errors(candidate: ServingEngine) -> npt.NDArray[np.float64]:
         return engine_errors(candidate, steps, phases)

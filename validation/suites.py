@@ -16,6 +16,7 @@ from chipsim.validation.cases import Judge, LayerCase, Point
 from chipsim.validation.llmcompass import Case, Skipped, needed_by, reader_of
 from chipsim.validation.machines import machine_points
 from chipsim.validation.references import reference_cases
+from chipsim.validation.silicon.calibration import check_folds
 from chipsim.validation.silicon.suite import beside, silicon_points
 from chipsim.validation.spad import curve_points, performance_points
 from chipsim.validation.statistics import summarise
@@ -41,9 +42,6 @@ APART = {
     "machines": "prompts and steps of DGX-A100 and DGX-H100 under vLLM",
 }
 """Suites of measurements that are judged on their own; plain models stand beside."""
-
-MOST_FOLDS = 20
-"""Fits of a chip that judge it on shapes held out."""
 
 CLUSTER = {
     "splitwise": "TTFT and E2E of every request of runs of Splitwise's simulator",
@@ -107,8 +105,8 @@ def _check(
         raise ConfigError("--folds", "", folds, "with the suite silicon, and blocks of its own")
     if suite == "tables" and data is not None:
         raise ConfigError("--data", "", data, "nothing with tables: the model is the reference")
-    if folds and not 2 <= folds <= MOST_FOLDS:
-        raise ConfigError("--folds", "", folds, f"a number from 2 to {MOST_FOLDS}")
+    if folds:
+        check_folds(folds)
 
 
 def validate(

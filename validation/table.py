@@ -75,7 +75,7 @@ class Row:
             return default
         text = self.text(column)
         value = 0.0 if least == 0 and text in ("0", "0.0") else self.positive(column)
-        if value != int(value) or value > LARGEST:
+        if value != int(value) or not least <= value <= LARGEST:
             raise self.refuse(column, f"a whole number from {least} to {LARGEST:.0e}")
         return int(value)
 

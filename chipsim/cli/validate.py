@@ -32,7 +32,7 @@ def validate(
         str,
         typer.Argument(
             metavar="SUITE",
-            help="llmcompass, one of its parts, silicon, machines, splitwise or tables.",
+            help="llmcompass, one of its parts, silicon, machines, splitwise, tables; or all.",
         ),
     ] = "llmcompass",
     data: Data = None,
@@ -52,6 +52,9 @@ def validate(
     """Errors of estimates against reference figures."""
     from chipsim.validation import validate as judge
 
+    if suite == "all":
+        _validate_all(data, folds, out, as_json, narrowed=bool(chip or transfer or execution))
+        return
     if out is not None and Path(out).suffix not in ENDINGS:
         raise ConfigError("--out", "", Path(out).name, f"a name ending in {', '.join(ENDINGS)}")
     result = judge(
@@ -72,10 +75,40 @@ def validate(
     )
 
     frame = result.frame()
-    show(*(silicon_tables(frame) if result.beside else [validation_table(frame)]))
+    names = result.points.drop_duplicates("chip")
+    blocks = dict(zip(names["chip"], names["execution"], strict=True))
+    show(*(silicon_tables(frame, blocks) if result.beside else [validation_table(frame)]))
     if suite == "splitwise":
         show(differences_table(result.differences()))
     show(*(footer_line(f"skipped {each.name}: {each.why}") for each in result.skipped))
+
+
+def _validate_all(
+    data: str | None, folds: int, out: str | None, as_json: bool, *, narrowed: bool
+) -> None:
+    """Every suite: its errors as a table, the page of them all, or the record behind it."""
+    from chipsim.explore.store import write_whole
+    from chipsim.present.tables import validation_table
+    from chipsim.present.validation_page import validation_overview
+    from chipsim.validation.overview import overview
+
+    if narrowed:
+        raise ConfigError("validate", "", "all", "no --chip, --transfer or --execution with it")
+    if folds and data is None:
+        raise ConfigError("--folds", "", folds, "with --data: the record has folds of its own")
+    if out is not None and Path(out).suffix not in (".md", ".csv"):
+        raise ConfigError("--out", "", Path(out).name, "a name ending in .md or .csv")
+    found = overview(data, folds, remark)
+    if out is not None:
+        text = validation_overview(found) if Path(out).suffix == ".md" else found.record
+        write_whole(Path(out), text.encode())
+        remark(f"wrote {out}")
+    if as_json:
+        from chipsim.present.records import errors_record
+
+        emit(errors_record(found.errors, "all"))
+    else:
+        show(validation_table(found.errors))
 
 
 def _write(result: ValidationResult, out: str) -> None:

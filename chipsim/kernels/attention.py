@@ -10,7 +10,7 @@ as rows; sparse, a tile is some heads of one query, which gathers its own rows t
 The indexer is the scores alone: no softmax, no values, every score written.
 
     tile = latency + max(blocks x arithmetic, chunks of keys / draw),
-    latency = start + queries / feed + results / store
+    latency = start + queries / feed + results / store (+ the first chunk, not prefetched)
 
 A core walks its tiles one after the other, or some at once, which then share its arrays: it
 is busy with whole tiles and never less than with their arithmetic. Of the tiles that read
@@ -350,6 +350,9 @@ def cut_of(
     if shape.query == 1:
         place = rows * shape.head_dim * shape.q_bytes + keys * row
         resident = max(1.0, min(machine.resident_tiles, np.floor(machine.sram / place)))
+    fetch = walks * machine.chunk_keys * row / machine.tile_draw
+    if machine.prefetch == 0.0:
+        latency += fetch
     return Cut(
         rows,
         keys,
@@ -357,7 +360,7 @@ def cut_of(
         float(shape.batch) * (shape.q_heads // group),
         tiles,
         block,
-        walks * machine.chunk_keys * row / machine.tile_draw,
+        fetch,
         latency,
         resident,
     )

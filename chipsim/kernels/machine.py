@@ -54,6 +54,8 @@ class Record(Protocol):
     """Scores of a tile and a block of keys; 0: any."""
     chunk_keys: float
     """Keys that a tile draws at a time, whether they are there or not."""
+    prefetch: float
+    """1: a tile's first keys come behind other work of its core; 0: it waits for them."""
     resident_tiles: float
     """Tiles of one query each that a core works on at once, where its SRAM has room."""
     prompt_split: float

@@ -163,7 +163,8 @@ def picture(figure: go.Figure, kind: str) -> bytes:
 
 def _room_above(figure: go.Figure) -> int:
     """Pixels for the title and a legend below it."""
-    entries = len([trace for trace in figure.data if trace.type == "scatter"])
+    named = [trace for trace in figure.data if trace.showlegend is not False]
+    entries = len([trace for trace in named if trace.type == "scatter"])
     return 70 + 22 * math.ceil(entries / 2)
 
 

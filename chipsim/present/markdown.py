@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chipsim.present.tables import BESIDE, REGIMES
@@ -45,15 +46,22 @@ def _table(frame: pd.DataFrame, rows: pd.DataFrame) -> str:
     beside = [str(name) for name in frame.columns if str(name) in BESIDE]
     head = ["chip", "n", "MAPE", "median", "p90", "bias", *regimes]
     head += [BESIDE[name] for name in beside]
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1)]
+    body = []
     for row in rows.to_dict("records"):
         name = tuple(row[key] for key in keys)
         errors = [row[number] for number in ("mape", "median_ape", "p90_ape", "bias")]
         errors += [split.get((*name, regime)) for regime in regimes]
         errors += [row[model] for model in beside]
-        lines.append([str(row["chip"]), str(row["n"]), *map(_cell, errors)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        body.append([str(row["chip"]), str(row["n"]), *map(error_cell, errors)])
+    return rows_table(head, body)
 
 
-def _cell(error: Any) -> str:
+def rows_table(head: Sequence[str], body: Iterable[Sequence[str]], words: int = 1) -> str:
+    """A table; the first ``words`` columns are text, the others numbers."""
+    rule = ["---"] * words + ["---:"] * (len(head) - words)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *body))
+
+
+def error_cell(error: Any) -> str:
+    """A fraction in %, nothing where there is none."""
     return "" if error is None or math.isnan(error) else f"{100 * error:.1f}"

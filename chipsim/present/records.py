@@ -14,6 +14,8 @@ from chipsim.present.cost import compare_money
 from chipsim.present.provenance import plan_text, precision_text
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from chipsim.cost.energy import Energy
     from chipsim.estimates import Estimate, OperatorRow, PhaseEstimate
     from chipsim.explore.compare import Comparison
@@ -262,15 +264,20 @@ def compare_record(comparison: Comparison, about: str) -> dict[str, Any]:
 
 def validation_record(result: ValidationResult, suite: str) -> dict[str, Any]:
     """Errors by group as ``rows``, and what was skipped."""
-    rows = [
-        {str(name): None if value != value else value for name, value in row.items()}  # noqa: PLR0124 - NaN
-        for row in result.frame().to_dict("records")
-    ]
-    skipped = [{"name": each.name, "why": each.why} for each in result.skipped]
-    record: dict[str, Any] = {"suite": suite, "rows": rows, "skipped": skipped}
+    record = errors_record(result.frame(), suite)
+    record["skipped"] = [{"name": each.name, "why": each.why} for each in result.skipped]
     if suite == "splitwise":
         record["differences"] = result.differences().to_dict("records")
     return record
+
+
+def errors_record(frame: pd.DataFrame, suite: str) -> dict[str, Any]:
+    """A table of errors as ``rows``; null where there is none."""
+    rows = [
+        {str(name): None if value != value else value for name, value in row.items()}  # noqa: PLR0124 - NaN
+        for row in frame.to_dict("records")
+    ]
+    return {"suite": suite, "rows": rows}
 
 
 def shape_record(operator: Operator) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -326,11 +326,20 @@ def validation_table(frame: pd.DataFrame) -> Table:
     return made
 
 
-def silicon_tables(frame: pd.DataFrame) -> list[Text | Table]:
-    """Errors on measured operators, chip by chip: by regime, and those of plain models."""
+def silicon_tables(
+    frame: pd.DataFrame, blocks: Mapping[str, str] | None = None
+) -> list[Text | Table]:
+    """Errors on measured operators, chip by chip: by regime, and those of plain models.
+
+    Parameters
+    ----------
+    blocks : mapping of str to str, optional
+        Names of execution blocks by chip, for the headings.
+    """
     parts: list[Text | Table] = []
     for chip, rows in frame[frame["chip"] != "all"].groupby("chip", sort=False):
-        parts += [heading(f"{chip}: mean absolute error, %"), _silicon_table(rows)]
+        under = f" under {blocks[str(chip)]}" if blocks else ""
+        parts += [heading(f"{chip}{under}: mean absolute error, %"), _silicon_table(rows)]
     return parts
 
 
@@ -361,9 +370,9 @@ def _silicon_table(frame: pd.DataFrame) -> Table:
 BESIDE = {
     "held_out_mape": "held out", "donor_mape": "as is",
     "roofline_mape": "roof", "scaled_mape": "0.8 bw", "four_factor_mape": "4-fact",
-    "chip_alone_mape": "chip alone",
+    "chip_alone_mape": "chip alone", "llmcompass_mape": "LLMCompass",
 }  # fmt: skip
-"""Plain models in the head of a table."""
+"""Other models in the head of a table."""
 REGIMES = {
     "compute": "comp", "memory": "mem", "link": "link", "small": "small",
     "device": "device", "host": "host",

@@ -96,6 +96,7 @@ def _mapped(m: Any, s: AttentionShape, group: int, rows: int, split: int, keys: 
     arithmetic = walks * bits * _block(m, s, piece[0], held / walks, piece[1])
     fetch = walks * m.chunk_keys * row / m.tile_draw
     start = m.tile_latency + held * query / m.core_feed + held * result / m.core_store
+    start += 0 if m.prefetch else fetch
     pieces = heads * split
     # Of tiles that read the same keys one draws them, the others find them in L2.
     seen = _seen(s, set(range(s.query)))

@@ -24,6 +24,7 @@ CHIPS: dict[str, dict[str, float]] = {
     "vectors alone": {"rows": 0.0, "overlap_stores": 0.3, "l2_bandwidth": math.inf},
     "measured": TILES,
     "measured, keys slow to come": TILES | {"tile_draw": 2e9, "chunk_keys": 128.0},
+    "measured, keys waited for": TILES | {"tile_draw": 2e9, "prefetch": 0.0},
     "measured, heads apart": TILES | {
         "packed_prompts": 0.0, "resident_tiles": 2.0, "merge_launch": 3e-7,
     },

@@ -36,6 +36,7 @@ GROW = (
     "loaded_after",
     "warm",
     "tile_draw",
+    "prefetch",
     "resident_tiles",
     "prompt_split",
     "latent_split",
@@ -64,7 +65,7 @@ def grown(fields: dict[str, float], name: str, factor: float) -> dict[str, float
         more[name] = float(math.ceil(more[name]))
     if name.startswith("overlap") or name in SHARES:
         more[name] = min(1.0, fields[name] + 0.3)
-    if name in ("warm", "prompt_split", "latent_split"):
+    if name in ("warm", "prefetch", "prompt_split", "latent_split"):
         more[name] = 1.0
     if name == "tensor_clock":  # what a core moves in a cycle stays
         more |= {port: fields[port] * factor for port in ("core_feed", "core_store")}
@@ -188,6 +189,7 @@ DRAWN: dict[str, dict[str, float]] = {
     "by tiles": TILES,
     "by tiles, heads apart": TILES | {"packed_prompts": 0.0, "resident_tiles": 2.0},
     "by tiles, slowly": TILES | {"tile_draw": 2e9, "chunk_keys": 128.0, "merge_launch": 3e-6},
+    "by tiles that wait": TILES | {"tile_draw": 2e9, "prefetch": 0.0},
 }
 """How cores come by their keys."""
 

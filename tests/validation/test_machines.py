@@ -115,6 +115,11 @@ def test_a_fit_finds_the_engine_that_made_the_times(tmp_path: Path) -> None:
     assert "machines.h100-sxm.kernel" in result.text
 
 
+def test_an_engine_is_fitted_to_steps_of_its_machines_alone(tmp_path: Path) -> None:
+    with pytest.raises(ChipsimError, match="no step of a100-sxm, h100-sxm to fit to"):
+        calibrate_engine("vllm-2023", table(tmp_path, ROW.replace("h100-80gb", "mi300x")))
+
+
 def test_an_engine_is_written_and_read_back(tmp_path: Path) -> None:
     known = ServingEngine.load("vllm-2023")
     path = tmp_path / "engine.yaml"

@@ -11,7 +11,7 @@ from chipsim.errors import ChipsimError, ConfigError
 from chipsim.ops.operators import Attention, Gemm, GroupedGemm, LatentAttention, Quantise
 from chipsim.validation.silicon.chosen import chosen, is_main, label, left_out
 from chipsim.validation.silicon.measured import FILES, read_measurements
-from chipsim.validation.silicon.suite import PACKAGED
+from chipsim.validation.silicon.suite import PACKAGED, silicon_points
 from chipsim.validation.silicon.work import work
 from tests.validation.folders import SHARED, needs_shared
 from tests.validation.measured import ROWS, folder, one
@@ -53,6 +53,35 @@ def test_a_cell_that_cannot_be_is_named(tmp_path: Path, row: str, told: str) -> 
     with pytest.raises(ConfigError, match=told) as raised:
         read_measurements(tmp_path)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("stem", "old", "new", "told"),
+    [
+        ("collectives", "all_reduce,8", "all_reduce,1", "gpus: '1'.*whole number from 2"),
+        ("moe", "1024,4,32", "1024,40,32", "topk: '40'.*at most experts, 32"),
+        ("moe", "32,2,4", "32,2048,4", "tp: '2048'.*at most inter, 1024"),
+        ("moe", "32,2,4", "32,2,64", "ep: '64'.*at most experts, 32"),
+    ],
+)
+def test_sizes_that_do_not_go_together(
+    tmp_path: Path, stem: str, old: str, new: str, told: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"{stem}.csv: line 2: {told}"):
+        one(tmp_path, stem, ROWS[stem][1].replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [("32,8,128", "32,7,128", "kv_heads: 7"), ("8,128,0", "8,1000000,0", "core.sram")],
+)
+def test_operators_that_cannot_be_are_named_by_their_row(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    row = ROWS["attention_generation"][1].replace(old, new)
+    folder(tmp_path, attention_generation=row)
+    with pytest.raises(ChipsimError, match=f"attention_generation.csv: line 2: .*{told}"):
+        silicon_points(tmp_path)
 
 
 @pytest.mark.parametrize("stem", FILES)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from chipsim.chip import Chip
-from chipsim.errors import ChipsimError, UnknownNameError
+from chipsim.errors import ChipsimError, ConfigError, UnknownNameError
 from chipsim.execution import Execution
 from chipsim.performance import PerformanceModel
 from chipsim.present.silicon import silicon_figure
@@ -220,6 +220,13 @@ def test_a_transfer_keeps_the_kernels_of_the_chip() -> None:
     assert block.model_copy(update={"kernels": donor.kernels}) == donor
 
 
+def test_a_wait_that_the_factors_do_not_know_is_not_charged() -> None:
+    """A100's kernels prefetch the keys of a tile, and those of H100 and H200 do not."""
+    assert not Execution.load("h100-graph").kernels.fused.prefetch
+    assert transferred(Chip.load("h100-sxm")).kernels.fused.prefetch
+    assert not transferred(Chip.load("h200-sxm")).kernels.fused.prefetch
+
+
 def test_every_factor_has_one_line_and_there_are_few() -> None:
     factors = [factor for stage in STAGES for factor in stage.factors]
     paths = [path for factor in factors for path in factor.paths]
@@ -233,6 +240,24 @@ def test_every_factor_has_one_line_and_there_are_few() -> None:
 def test_a_chip_without_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChipsimError, match="no judged row of b200-sxm"):
         calibrate_chip("b200-sxm", folder(tmp_path))
+
+
+def test_too_few_rows_for_folds_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ChipsimError, match="1 rows leave nothing to fit to"):
+        calibrate_chip("h100-sxm", folder(tmp_path, gemm=ROWS["gemm"][1]), folds=2)
+    with pytest.raises(ConfigError, match="from 2 to 20"):
+        calibrate_chip("h100-sxm", tmp_path, folds=1)
+
+
+@pytest.mark.parametrize("milli", [1e3, 1e-3])
+def test_another_unit_than_seconds_is_refused(tmp_path: Path, milli: float) -> None:
+    row = ROWS["gemm"][1].replace("1e-5", f"{1.5e-5 * milli:g}")
+    folder(tmp_path, gemm=row)
+    for judge, what in ((validate, "silicon"), (calibrate_chip, "h100-sxm")):
+        with pytest.raises(ConfigError, match=r"h100-sxm: latency_s: .*allowed: seconds"):
+            judge(what, tmp_path)
+    # A machine without fixed times says nothing of small operators.
+    assert len(validate("silicon", tmp_path, "ideal").points) == 1
 
 
 # ------------------------------------------------------------------ figure

@@ -14,13 +14,13 @@ import numpy as np
 
 from chipsim.arch_configs import names
 from chipsim.chip import Chip
-from chipsim.errors import ChipsimError
+from chipsim.errors import ChipsimError, ConfigError
 from chipsim.execution import Execution
 from chipsim.validation.execution_yaml import to_yaml, written
 from chipsim.validation.fitting import Factor, Fit, Residuals, fit, with_factors
 from chipsim.validation.silicon import baselines
 from chipsim.validation.silicon.chosen import chosen, is_main
-from chipsim.validation.silicon.judged import Workload
+from chipsim.validation.silicon.judged import Workload, check_units
 from chipsim.validation.silicon.machines import block_name, chip_name
 from chipsim.validation.silicon.measured import read_measurements
 from chipsim.validation.silicon.points import judged_points
@@ -36,6 +36,8 @@ SCALE, STEP, STARTS, TOLERANCE = 0.1, 0.03, 3, 1e-3
 """Log error beyond which a row counts less; step of finite differences (latency is a minimum
 over discrete mappings, so a small one sees steps); places to start from; where least squares
 on such a surface may end, and the polish take over."""
+MOST_FOLDS = 20
+"""Fits of a chip that judge it on shapes held out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +145,21 @@ def calibrate_chip(
     Raises
     ------
     ChipsimError, ConfigError, UnknownNameError
-        No such chip or folder, or no row of the chip.
+        No such chip or folder, or no row of the chip; latencies that are no seconds; folds
+        that cannot be.
     """
     subject = Chip.load(chip)
+    if folds:
+        check_folds(folds)
     kept, _ = chosen(read_measurements(Path(data)))
     rows = [row for row in kept if chip_name(row.system) == subject.name]
     if not rows:
         raise ChipsimError(f"{data}: no judged row of {subject.name}")
     workload = Workload.of(subject, rows)
     start = start_of(subject, stages)
+    check_units(start, workload.measured, workload.estimates(start), f"{data}: {subject.name}")
     fits = fit_stages(start, workload, stages, progress)
-    held = held_out(start, workload, folds, stages, progress) if folds > 1 else None
+    held = held_out(start, workload, folds, stages, progress) if folds else None
     paths = [path for each in fits for path in each.fit.paths]
     block = written(fits[-1].fit.block, paths)
     result = SiliconCalibration(workload, start, block, tuple(fits), held)
@@ -167,7 +173,6 @@ def fit_stages(
     workload: Workload,
     stages: Sequence[Stage] = STAGES,
     progress: Callable[[str], None] = lambda _: None,
-    starts: int = STARTS,
 ) -> list[StageFit]:
     """Fit every stage that has rows, each from the block of the one before."""
     found: list[StageFit] = []
@@ -190,7 +195,7 @@ def fit_stages(
             _residuals(part, weights[weights > 0]),
             scale=SCALE,
             step=STEP,
-            starts=1 if stage.again else starts,
+            starts=1 if stage.again else STARTS,
             tolerance=TOLERANCE,
         )
         block, known[stage.name] = fitted.block, fitted
@@ -235,14 +240,32 @@ def held_out(
     stages: Sequence[Stage] = STAGES,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Floats:
-    """Estimates of each fold by a fit to the others, from one place to start each."""
+    """Estimates of each fold by a fit to the others, made as the fit to all is.
+
+    Raises
+    ------
+    ConfigError, ChipsimError
+        `check_folds`; a fold without which nothing is left to fit to.
+    """
+    check_folds(folds)
     fold = baselines.folds([row.shape for row in workload.rows], folds)
     held = np.full(len(fold), np.nan)
     for number in range(folds):
+        if not (fold == number).any():
+            continue
         progress(f"fold {number + 1} of {folds}")
-        fits = fit_stages(start, workload.part(fold != number), stages, starts=1)
+        fits = fit_stages(start, workload.part(fold != number), stages)
+        if not fits:
+            told = f"{len(fold)} rows leave nothing to fit to without one of {folds} folds"
+            raise ChipsimError(f"{workload.chip.name}: {told}")
         held[fold == number] = workload.part(fold == number).estimates(fits[-1].fit.block)
     return held
+
+
+def check_folds(folds: int) -> None:
+    """Refuse numbers of folds from which nothing can be learnt (`ConfigError`)."""
+    if not 2 <= folds <= MOST_FOLDS:
+        raise ConfigError("--folds", "", folds, f"a number from 2 to {MOST_FOLDS}")
 
 
 def start_of(chip: Chip, stages: Sequence[Stage] = STAGES) -> Execution:

@@ -50,6 +50,9 @@ def donor_block(chip: str) -> str:
 def transferred(chip: Chip) -> Execution:
     """Every factor of the chip that came before; kernels, which are switches, of its own.
 
+    Tiles wait for their first keys only where both chips' do: factors fitted to kernels that
+    prefetch know no such wait.
+
     Raises
     ------
     UnknownNameError
@@ -57,4 +60,7 @@ def transferred(chip: Chip) -> Execution:
     """
     own = Execution.load(own_block(chip))
     donor = Execution.load(donor_block(chip.name))
-    return donor.model_copy(update={"kernels": own.kernels})
+    prefetch = own.kernels.fused.prefetch or donor.kernels.fused.prefetch
+    fused = own.kernels.fused.model_copy(update={"prefetch": prefetch})
+    kernels = own.kernels.model_copy(update={"fused": fused})
+    return donor.model_copy(update={"kernels": kernels})

@@ -30,12 +30,18 @@ class Columns(NamedTuple):
         Text; each value must be one of `WORDS`.
     source : str
         Column that names who measured.
+    within : tuple of (str, str)
+        Sizes of which the first is at most the second.
+    least : tuple of (str, int)
+        Sizes that begin at another number than 1.
     """
 
     sizes: tuple[str, ...]
     counts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     source: str = "framework"
+    within: tuple[tuple[str, str], ...] = ()
+    least: tuple[tuple[str, int], ...] = ()
 
 
 ATTENTION = ("batch", "q_heads", "kv_heads", "head_dim")
@@ -48,9 +54,12 @@ FILES = {
     "mla_context": Columns(("batch", "seq_len", "heads"), ("prefix",), ("kv_dtype",)),
     "mla_generation": Columns(("batch", "kv_len", "heads"), (), ("kv_dtype",)),
     "moe": Columns(
-        ("tokens", "hidden", "inter", "topk", "experts", "tp", "ep"), (), ("distribution",)
+        ("tokens", "hidden", "inter", "topk", "experts", "tp", "ep"),
+        (),
+        ("distribution",),
+        within=(("topk", "experts"), ("tp", "inter"), ("ep", "experts")),
     ),
-    "collectives": Columns(("gpus", "bytes"), (), ("op",), "library"),
+    "collectives": Columns(("gpus", "bytes"), (), ("op",), "library", least=(("gpus", 2),)),
 }
 """Files by stem; the stem names the operator."""
 
@@ -148,8 +157,12 @@ def _rows(table: Table) -> Iterator[Measurement]:
 
 
 def _measurement(operator: str, columns: Columns, row: Row) -> Measurement:
-    sizes = {name: row.whole(name) for name in columns.sizes}
+    least = dict(columns.least)
+    sizes = {name: row.whole(name, least=least.get(name, 1)) for name in columns.sizes}
     sizes |= {name: row.whole(name, least=0) for name in columns.counts}
+    for name, larger in columns.within:
+        if sizes[name] > sizes[larger]:
+            raise row.refuse(name, f"at most {larger}, {sizes[larger]}")
     words = {
         name: row.choice(name, WORDS[name]) if WORDS[name] else row.text(name)
         for name in columns.words

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 SUITE = "silicon"
 BESIDE = ("roofline", "scaled", "four_factor")
 """Plain models whose errors stand beside ours; see `chipsim.validation.silicon.baselines`."""
+GROUP = ["suite", "chip", "operator", "dtype"]
+"""What a plain model is fitted to."""
 
 
 def judged_points(workload: Workload, block: Execution) -> pd.DataFrame:
@@ -50,16 +52,24 @@ def judged_points(workload: Workload, block: Execution) -> pd.DataFrame:
             )
         )
     frame = pd.DataFrame(points)
-    return frame.assign(**_beside(frame, ideals))
+    return frame.assign(**plain_models(frame, ideals))
 
 
-def _beside(frame: pd.DataFrame, ideals: Sequence[Ideal]) -> dict[str, Floats]:
-    """Seconds of the plain models, fitted by operator and format."""
+def plain_models(frame: pd.DataFrame, ideals: Sequence[Ideal]) -> dict[str, Floats]:
+    """Seconds of the plain models `BESIDE`, fitted by suite, chip, operator and format.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Points.
+    ideals : sequence of Ideal
+        Of every point.
+    """
     columns = {name: np.full(len(frame), np.nan) for name in BESIDE}
     columns["roofline"][:] = [each.roofline for each in ideals]
     fold = baselines.folds(frame["shape"].tolist())
     measured = frame["reference"].to_numpy()
-    for members in frame.groupby(["operator", "dtype"], sort=False).indices.values():
+    for members in frame.groupby(GROUP, sort=False).indices.values():
         group = [ideals[i] for i in members]
         for name, model in (
             ("scaled", baselines.scaled),

@@ -16,7 +16,7 @@ from chipsim.execution import Execution
 from chipsim.validation.llmcompass import Skipped
 from chipsim.validation.silicon.calibration import held_out, start_of
 from chipsim.validation.silicon.chosen import chosen
-from chipsim.validation.silicon.judged import Workload
+from chipsim.validation.silicon.judged import Workload, check_units
 from chipsim.validation.silicon.machines import (
     DONORS,
     chip_name,
@@ -82,20 +82,23 @@ def silicon_points(
     Raises
     ------
     ChipsimError, ConfigError, UnknownNameError
-        As `read_measurements`; no such chip; nothing left to judge.
+        As `read_measurements`; no such chip; nothing left to judge; latencies that are no
+        seconds; too few rows for so many folds.
     """
     import pandas as pd
 
     rows, why = chosen(read_measurements(Path(data or PACKAGED)))
     skipped = [Skipped(what, f"{count} rows") for what, count in why.items()]
     frames = []
-    for subject, members in _by_chip(rows, chip, skipped):
+    for workload in workloads(rows, chip, skipped):
+        subject = workload.chip
         if transfer and subject.name not in DONORS:
             skipped.append(Skipped(subject.name, "nothing came before it to take over"))
             continue
-        workload = Workload.of(subject, members)
         block = Execution.load(execution or own_block(subject))
         frame = judged_points(workload, transferred(subject) if transfer else block)
+        measured, estimate = (frame[name].to_numpy() for name in ("reference", "estimate"))
+        check_units(block, measured, estimate, f"{data or SUITE}: {subject.name}")
         if transfer:
             donor = Execution.load(donor_block(subject.name))
             frame = frame.assign(**{DONOR: workload.estimates(donor)})
@@ -110,20 +113,21 @@ def silicon_points(
     return pd.concat(frames, ignore_index=True), skipped
 
 
-def _by_chip(
+def workloads(
     rows: list[Measurement], chip: str | None, skipped: list[Skipped]
-) -> Iterator[tuple[Chip, list[Measurement]]]:
-    """Chips with their measurements, in the order of the files."""
+) -> Iterator[Workload]:
+    """Measurements chip by chip, in the order of the files; all, or those of one chip."""
     groups: dict[str, list[Measurement]] = {}
     for row in rows:
         groups.setdefault(chip_name(row.system), []).append(row)
     wanted = None if chip is None else Chip.load(chip)
     if wanted is not None:
         groups = {wanted.name: groups[wanted.name]} if wanted.name in groups else {}
+        skipped += [Skipped(wanted.name, "no judged row")] if not groups else []
     for name, members in groups.items():
         if wanted is not None:
-            yield wanted, members
+            yield Workload.of(wanted, members)
         elif name in names("chips"):
-            yield Chip.load(name), members
+            yield Workload.of(Chip.load(name), members)
         else:
             skipped.append(Skipped(name, f"{len(members)} rows: no such chip in the library"))
