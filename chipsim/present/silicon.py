@@ -52,7 +52,9 @@ def silicon_figure(result: ValidationResult) -> go.Figure:
         figure.add_trace(trace)
     _axes(figure)
     title = _headline(result)
-    subtitle = f"{len(points)} measurements · shaded: 10 % and 25 %"
+    subtitle = "shaded: 10 % and 25 %"
+    if apart := int((~_counted(points)).sum()):
+        subtitle += f" · {apart} more, of fallback kernels, are drawn and not counted"
     figure.update_layout(
         template=template(),
         height=760,
@@ -64,6 +66,11 @@ def silicon_figure(result: ValidationResult) -> go.Figure:
     return figure
 
 
+def _counted(points: pd.DataFrame) -> pd.Series[bool]:
+    """Rows that errors are about: not those of fallback kernels, named behind a slash."""
+    return ~points["operator"].str.contains("/")
+
+
 def _traces(points: pd.DataFrame) -> Iterator[go.Scatter]:
     """Points by chip and operator; the legend names chips by colour, operators by symbol."""
     kind = points["operator"].str.partition("/")[0]
@@ -72,7 +79,7 @@ def _traces(points: pd.DataFrame) -> Iterator[go.Scatter]:
     for chip, rows in points.groupby("chip", sort=False):
         for operator, some in rows.groupby(kind, sort=False):
             yield _trace(str(chip), some, colours[chip], symbols[operator])
-        error = 100 * rows["error"].abs().mean()
+        error = 100 * rows[_counted(rows)]["error"].abs().mean()
         yield _key(f"{chip} ({error:.0f} %)", str(chip), colours[chip], SYMBOLS[0])
     for operator, symbol in symbols.items():
         yield _key(WORDS.get(str(operator), str(operator)), "", MUTED, symbol)

@@ -277,3 +277,7 @@ def test_the_figure_holds_every_point() -> None:
     assert hovers
     assert all("m=" in text for text in hovers)
     assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+    apart = int(result.points.operator.str.contains("/").sum())
+    counted, drawn = f"over {len(result.points) - apart} measurements", f"{apart} more"
+    assert counted in figure.layout.title.text
+    assert drawn in figure.layout.title.subtitle.text
