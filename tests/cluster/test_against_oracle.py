@@ -152,8 +152,10 @@ REACHED = {
 }
 """What must have happened in them, or they test less than they say."""
 
-DEPTH = dict.fromkeys(FAMILIES, 500) | dict.fromkeys(
-    ("fails_apart", "tiers_lost", "next_turns_fail", "pooled_lost"), 1000
+DEPTH = (
+    dict.fromkeys(FAMILIES, 500)
+    | dict.fromkeys(("fails_apart", "tiers_lost", "next_turns_fail"), 1000)
+    | {"pooled_lost": 2000}
 )
 """Scenarios of a family, 30 ms each, where they are many: more where what it is for is rare."""
 
