@@ -27,7 +27,7 @@ from chipsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from chipsim.cluster.latency_table import LatencyTable
-    from chipsim.cluster.scenario import PoolSpec, SloSpec
+    from chipsim.cluster.scenario import PoolSpec, Scenario
     from chipsim.cluster.simulate import Cluster
     from chipsim.cluster.workload import Workload
 
@@ -142,7 +142,7 @@ class Need:
     kv_token_steps: float
 
 
-def judged_part(workload: Workload, slo: SloSpec) -> Workload:
+def judged_part(workload: Workload, scenario: Scenario) -> Workload:
     """The requests that an objective is about; the rest is work that nothing has a time for.
 
     A closed loop is left whole: when its turns arrive is not known before.
@@ -152,9 +152,9 @@ def judged_part(workload: Workload, slo: SloSpec) -> Workload:
     ConfigError
         As `judged`.
     """
-    if workload.closed_loop or not slo.warm_up:
+    if workload.closed_loop or not scenario.slo.warm_up:
         return workload
-    count = int(judged(slo, workload.arrival_s).sum())
+    count = int(judged(scenario, workload.arrival_s).sum())
     return workload.slice(len(workload) - count, len(workload))
 
 
@@ -186,7 +186,7 @@ class Bounds:
             found = ", ".join(sorted(kinds))
             raise ConfigError(cluster.scenario.name, "pools.prefix_cache", found, allowed)
         self.cluster, scenario = cluster, cluster.scenario
-        self.workload = judged_part(workload, scenario.slo)
+        self.workload = judged_part(workload, scenario)
         moves = scenario.routing == "mixed_pool" or bool(scenario.switches)
         moves = moves or scenario.switching is not None
         self.pools = {}

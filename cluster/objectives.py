@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from chipsim.cluster.results import Simulation
-    from chipsim.cluster.scenario import GoodputSpec, SloSpec
+    from chipsim.cluster.scenario import GoodputSpec, Scenario
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,8 +74,9 @@ def objectives(run: Simulation) -> list[Objective]:
     Percentiles are over finished requests that are `judged` (``itl``: over all gaps between
     tokens).
     """
-    slo = run.cluster.scenario.slo
-    done = run.finished & judged(slo, run.outcome.requests["arrival_s"])
+    scenario = run.cluster.scenario
+    slo = scenario.slo
+    done = run.finished & judged(scenario, run.outcome.requests["arrival_s"])
     found = []
     for metric in ("ttft", "tpot", "e2e"):
         values = run.times[f"{metric}_s"][done]
@@ -88,7 +89,7 @@ def objectives(run: Simulation) -> list[Objective]:
     return found
 
 
-def judged(slo: SloSpec, arrival_s: Floats) -> npt.NDArray[np.bool_]:
+def judged(scenario: Scenario, arrival_s: Floats) -> npt.NDArray[np.bool_]:
     """Which requests the objective is about: those that arrive from ``slo.warm_up`` on.
 
     Raises
@@ -96,10 +97,11 @@ def judged(slo: SloSpec, arrival_s: Floats) -> npt.NDArray[np.bool_]:
     ConfigError
         None of them.
     """
-    late: npt.NDArray[np.bool_] = arrival_s >= slo.warm_up
+    start = scenario.slo.warm_up
+    late: npt.NDArray[np.bool_] = arrival_s >= start
     if not late.any():
         allowed = f"at most the last arrival, {np.nanmax(arrival_s):g} s"
-        raise ConfigError("slo", "warm_up", slo.warm_up, allowed)
+        raise ConfigError(scenario.name, "slo.warm_up", start, allowed)
     return late
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,7 @@ def plan_inventory(
     )
 
 
-class _Walk:
+class _Walk(ABC):
     """Layouts in the order of their bounds, until none can come before those ranked."""
 
     reason = ""
@@ -147,13 +148,13 @@ class _Walk:
     def _may(self, key: float) -> bool:
         return math.isfinite(key) and key < self.worst
 
+    @abstractmethod
     def keys(self) -> Floats:
         """The least key that each layout may reach; infinite where it is ruled out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, row: int, bound: float) -> tuple[float, int, Tuning, str] | None:
         """The key that a layout reaches with its best tuning; None where it is no use."""
-        raise NotImplementedError
 
     def ranked(self) -> Iterator[Planned]:
         """Those ranked, run once more for their figures."""
@@ -171,9 +172,9 @@ class _Walk:
                 run,
             )
 
+    @abstractmethod
     def figures(self, key: float) -> tuple[float, float]:
         """What a key stands for, and the rate of its run."""
-        raise NotImplementedError
 
 
 class _ByRate(_Walk):

@@ -189,7 +189,7 @@ class Search:
         )
         if not (plain and steady and all(len(of) == 1 for of in pools)):
             return ""
-        served = judged_part(served, scenario.slo)
+        served = judged_part(served, scenario)
         times = self._apart(served) * np.arange(len(served), dtype=np.float64)
         apart = replace(served, arrival_s=scenario.slo.warm_up + times)
         run = self.cluster.run(

@@ -23,6 +23,7 @@ from chipsim.cluster.engine import tiers as tier_rows
 from chipsim.cluster.engine import timers as timer_rows
 from chipsim.cluster.latency_build import Sizes, Steps
 from chipsim.cluster.latency_table import stack_joules, stack_tables
+from chipsim.cluster.objectives import judged
 from chipsim.cluster.prefixes import Chains, chains
 from chipsim.cluster.replicas import Need, Replica, replicas, wire_bytes
 from chipsim.cluster.results import Simulation
@@ -153,10 +154,17 @@ class Cluster:
             Growing times at which ``enough`` is asked.
         enough : callable, optional
             Told the requests' rows and the time; whether the run ends there.
+
+        Raises
+        ------
+        ConfigError
+            A request that the tables were not made for, or none to judge; see `Cluster`.
         """
         began = time.perf_counter()
         served = workload or self.workload
         self._check_lengths(served)
+        if not served.closed_loop:  # else it is known when the turns have arrived
+            judged(self.scenario, served.arrival_s)
         counts = {name: pool.instances for name, pool in self.scenario.pools.items()}
         counts |= dict(instances or {})
         of = [number for number, name in enumerate(counts) for _ in range(counts[name])]

@@ -15,6 +15,7 @@ from chipsim.cluster.journal import Journal
 from chipsim.cluster.provision import provision
 from chipsim.cluster.scenario import Scenario
 from chipsim.cluster.search import Search
+from chipsim.cluster.simulate import Cluster
 from chipsim.cluster.verdicts import breaking, judge, limits_of, surely_broken, verdict
 from chipsim.errors import ChipsimError, ConfigError
 
@@ -216,8 +217,10 @@ def test_requests_of_the_warm_up_are_served_and_not_judged(tmp_path: Path) -> No
 def test_a_warm_up_that_nothing_is_judged_after_is_refused(tmp_path: Path) -> None:
     given = scenario(tmp_path)
     slo = given.slo.model_copy(update={"warm_up": 1e6})
-    with pytest.raises(ConfigError, match=r"slo: warm_up: 1000000.* at most the last arrival"):
+    with pytest.raises(ConfigError, match=r"slo\.warm_up: 1000000.* at most the last arrival"):
         provision(Search(given.model_copy(update={"slo": slo})), "instances", most=MOST)
+    with pytest.raises(ConfigError, match=r"slo\.warm_up: 1000000.* at most the last arrival"):
+        Cluster(given.model_copy(update={"slo": slo})).run()
     with pytest.raises(ConfigError, match=r"warm_up: 5.* 0 with limits on itl"):
         Scenario.build("small", **given.plain() | {"slo": {"itl": {"p99": 1}, "warm_up": 5}})
 
