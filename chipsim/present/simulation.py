@@ -15,6 +15,8 @@ from chipsim.present.tables import footer_line, heading, table
 from chipsim.present.theme import BLUE, GREEN, LINES, MUTED, ORANGE, VERMILION, template
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
     from rich.table import Table
     from rich.text import Text
@@ -263,30 +265,55 @@ def cumulative(name: str, values: Any, counts: Any, colour: str) -> go.Scatter:
     )
 
 
-def _over_time(figure: go.Figure, over_time: pd.DataFrame) -> None:
-    """Shares of time, of memory, and of prompts in caches; sequences that decode and wait."""
+OVER_TIME = (
+    (0, "busy", "solid", "busy"),
+    (0, "kv", "dot", "KV held"),
+    (0, "hits", "dash", "prompts found in caches"),
+    (1, "decodes", "solid", "decoding"),
+    (1, "waiting", "dot", "waiting for prefill"),
+)
+"""What is drawn over time: shares above, sequences below; column, dash and name."""
+
+
+def lines_over_time(over_time: pd.DataFrame) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every pool's curves of `OVER_TIME` that are not 0 throughout.
+
+    Parameters
+    ----------
+    over_time : DataFrame
+        `chipsim.cluster.timeline.series`.
+
+    Yields
+    ------
+    int
+        0: a share of time, of memory, of prompt tokens; 1: a number of sequences.
+    dict
+        A plotly trace.
+    """
     some = over_time["prompts"].where(over_time["prompts"] > 0.0)  # a gap where none began
     shares = over_time.assign(hits=over_time["found"] / some)
     for number, (pool, of) in enumerate(shares.groupby("pool", sort=False)):
-        colour = LINES[number % len(LINES)]
-        for row, column, dash, what in (
-            (2, "busy", "solid", "busy"),
-            (2, "kv", "dot", "KV held"),
-            (2, "hits", "dash", "prompts found in caches"),
-            (3, "decodes", "solid", "decoding"),
-            (3, "waiting", "dot", "waiting for prefill"),
-        ):
+        for place, column, dash, what in OVER_TIME:
             if of[column].max() > 0.0:
-                trace = go.Scatter(
-                    x=of["time_s"],
-                    y=of[column],
-                    name=f"{pool}: {what}",
-                    mode="lines",
-                    line={"color": colour, "dash": dash, "width": 2},
-                    legend=f"legend{row + 1}",
-                    hovertemplate=f"{pool}, {what}: %{{y:.3g}} at %{{x:.4g}} s<extra></extra>",
+                yield (
+                    place,
+                    {
+                        "type": "scatter",
+                        "mode": "lines",
+                        "name": f"{pool}: {what}",
+                        "x": of["time_s"].to_numpy(),
+                        "y": of[column].to_numpy(),
+                        "line": {"color": LINES[number % len(LINES)], "dash": dash, "width": 2},
+                        "hovertemplate": f"{pool}, {what}: %{{y:.3g}} at %{{x:.4g}} s"
+                        "<extra></extra>",
+                    },
                 )
-                figure.add_trace(trace, row, 1)
+
+
+def _over_time(figure: go.Figure, over_time: pd.DataFrame) -> None:
+    """Shares of time, of memory, and of prompts in caches; sequences that decode and wait."""
+    for place, trace in lines_over_time(over_time):
+        figure.add_trace({**trace, "legend": f"legend{place + 3}"}, place + 2, 1)
     figure.update_yaxes(title_text="Share", tickformat=".0%", range=[0, 1.02], row=2, col=1)
     figure.update_yaxes(title_text="Sequences", rangemode="tozero", row=3, col=1)
     figure.update_xaxes(title_text="Time (s)", row=2, col=1)

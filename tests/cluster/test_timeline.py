@@ -11,7 +11,9 @@ import pytest
 
 from chipsim.cluster.simulate import Cluster
 from chipsim.cluster.timeline import chrome_json, series
+from chipsim.present.dashboard.cluster_pictures import timeline_figure
 from chipsim.present.simulation import simulation_figure
+from chipsim.present.sketch import graph
 from tests.cluster.test_simulate import description, scenario
 
 if TYPE_CHECKING:
@@ -136,3 +138,6 @@ def test_the_figure_tells_what_was_found_of_prompts(run: Simulation) -> None:
     share = drawn["prefill: prompts found in caches"]
     assert 0.4 < np.nanmax(share) <= 0.48  # 48 of 100 tokens are whole blocks
     assert "decode: prompts found in caches" not in drawn
+    assert {trace.name for trace in graph(timeline_figure(run)).data} == {
+        name for name in drawn if name.startswith(("prefill: ", "decode: "))
+    }

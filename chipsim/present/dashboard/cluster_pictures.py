@@ -15,9 +15,9 @@ from chipsim.errors import ChipsimError
 from chipsim.explore.front import pareto_front
 from chipsim.present.dashboard.pictures import stacks_sketch
 from chipsim.present.quantities import digits, percent, seconds
-from chipsim.present.simulation import cumulative
+from chipsim.present.simulation import cumulative, lines_over_time
 from chipsim.present.sketch import Sketch, axis, legend_below, packed, plain, sketch
-from chipsim.present.theme import BLUE, GREEN, INK, LINES, MUTED, ORANGE, VERMILION
+from chipsim.present.theme import BLUE, GREEN, INK, MUTED, ORANGE, VERMILION
 
 if TYPE_CHECKING:
     from chipsim.cluster.results import Simulation
@@ -131,34 +131,23 @@ def _limit(row: Mapping[str, Any]) -> dict[str, Any]:
 def timeline_figure(run: Simulation) -> Sketch:
     """Who is busy, how full the memory is, and who waits, over time."""
     over_time = series(run)
-    data: list[dict[str, Any]] = []
-    busiest: tuple[float, str] = (0.0, "")
-    for number, (pool, of) in enumerate(over_time.groupby("pool", sort=False)):
-        busiest = max(busiest, (float(of["busy"].mean()), str(pool)))
-        for place, column, dash, what in (
-            ("", "busy", "solid", "busy"),
-            ("", "kv", "dot", "KV held"),
-            ("2", "decodes", "solid", "decoding"),
-            ("2", "waiting", "dash", "waiting for prefill"),
-        ):
-            if of[column].max() > 0.0:
-                data.append(
-                    {
-                        "type": "scatter", "mode": "lines", "name": f"{pool}: {what}",
-                        "x": packed(of["time_s"]), "y": packed(of[column]),
-                        "line": {"color": LINES[number % len(LINES)], "dash": dash, "width": 2},
-                        "xaxis": "x", "yaxis": f"y{place}",
-                        "hovertemplate": f"{pool}, {what}: %{{y:.3g}} at %{{x:.4g}} s"
-                        "<extra></extra>",
-                    }
-                )  # fmt: skip
+    data = [
+        {
+            **trace,
+            "x": packed(trace["x"]), "y": packed(trace["y"]),
+            "xaxis": "x", "yaxis": "y2" if place else "y",
+        }
+        for place, trace in lines_over_time(over_time)
+    ]  # fmt: skip
+    busy = over_time.groupby("pool", sort=False)["busy"].mean()
+    busiest = str(busy.idxmax())
     return sketch(
         data,
-        f"The {busiest[1]} pool is busy {percent(busiest[0], 2)} of the time",
+        f"The {busiest} pool is busy {percent(busy[busiest], 2)} of the time",
         "means over 200 spans of the run",
         height=520,
         xaxis=axis("Time (s)", anchor="y2"),
-        yaxis=axis("Share of time, of memory", domain=[0.56, 1.0], **SHARE),
+        yaxis=axis("Share of time, memory, prompts", domain=[0.56, 1.0], **SHARE),
         yaxis2=axis("Sequences", domain=[0.0, 0.46], rangemode="tozero"),
         legend=legend_below(),
     )
