@@ -17,7 +17,8 @@ from chipsim.conversion import Conversion, exposed_seconds, product_conversion
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import Bound, Estimate, OperatorRow
 from chipsim.execution import Execution, Narrow
-from chipsim.kernels.attention import AttentionShape, attention_search, folded
+from chipsim.kernels.attention import attention_search
+from chipsim.kernels.attention_tiles import AttentionShape, folded
 from chipsim.kernels.gemm import RESIDENT, Cost, Shape, evaluate
 from chipsim.kernels.gemm_search import search
 from chipsim.kernels.grouped import GroupedShape, grouped_search

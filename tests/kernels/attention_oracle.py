@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chipsim.kernels.attention import KEY_BLOCK, KEY_SPLITS, ROWS
 
 if TYPE_CHECKING:
-    from chipsim.kernels.attention import AttentionShape
+    from chipsim.kernels.attention_tiles import AttentionShape
 
 SOFTMAX = 6.0
 """Vector FLOP of a score beside the exponential."""

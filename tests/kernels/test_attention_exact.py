@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chipsim.kernels.attention import AttentionShape, attention_search
+from chipsim.kernels.attention import attention_search
+from chipsim.kernels.attention_tiles import AttentionShape
 from tests.kernels import attention_oracle as oracle
 from tests.kernels.machines import TILES, machine, machines, plain
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from chipsim.kernels.attention import AttentionShape, attention_search
+from chipsim.kernels.attention import attention_search
+from chipsim.kernels.attention_tiles import AttentionShape
 from chipsim.kernels.collective import FULLY_CONNECTED, RING, Sides, all_reduce_seconds
 from chipsim.kernels.gemm import Shape, evaluate
 from chipsim.kernels.gemm_search import search

@@ -8,13 +8,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from chipsim.kernels.attention import (
+from chipsim.kernels.attention import Cut, attention_search, wave_seconds
+from chipsim.kernels.attention_tiles import (
     AttentionShape,
-    Cut,
-    attention_search,
     picked_blocks,
     rows_read,
-    wave_seconds,
     whole_blocks,
 )
 from chipsim.kernels.recurrence import RecurrenceShape, recurrence_search
