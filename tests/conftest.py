@@ -13,8 +13,8 @@ if WORKER is not None:
     cache = Path(__file__).parents[1] / ".numba_cache" / WORKER
     os.environ.setdefault("NUMBA_CACHE_DIR", str(cache))
 
-# No deadline: the first example of a kernel may compile it. The same examples each
-# time: a failure on one machine is a failure on all.
+# No deadline: the first example of a kernel may compile it. The same seed each time, though
+# hypothesis also tries numbers that it finds in whatever modules are loaded.
 settings.register_profile("chipsim", deadline=None, derandomize=True)
 settings.load_profile("chipsim")
 

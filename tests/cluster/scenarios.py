@@ -1,4 +1,4 @@
-"""Small clusters of every kind, for hypothesis: what the engine's `run` takes, drawn at random.
+"""Small clusters of every kind, drawn at random: what the engine's `run` takes.
 
 Times are whole multiples of 1/64 s and rates powers of two, so that all sums are exact and
 much happens at one instant; or (``exact=False``) any number, with tables of attention.
@@ -6,8 +6,10 @@ much happens at one instant; or (``exact=False``) any number, with tables of att
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from hypothesis import strategies as st
@@ -25,7 +27,7 @@ from chipsim.cluster.engine import (
 )
 
 if TYPE_CHECKING:
-    from hypothesis.strategies import DrawFn, SearchStrategy
+    from hypothesis.strategies import DrawFn
 
 TICK = 1 / 64
 TOKENS, BATCH = 96, 8
@@ -97,50 +99,65 @@ class Family:
         return replace(self, **changes)
 
 
+Pick: TypeAlias = Callable[[Sequence[Any]], Any]
+"""One of so many, by whatever means."""
+
+
+def seeded(family: Family, seed: int) -> Scenario:
+    """One of a family, the same on every machine and beside every version of a library."""
+    random = Random(seed).random  # noqa: S311 - not for cryptography
+    return _made(family, lambda options: options[int(random() * len(options))])
+
+
 @st.composite
 def scenarios(draw: DrawFn, family: Family) -> Scenario:
-    """One of a family."""
-    rows = draw(st.integers(1, 2))
-    machines = draw(_instances(family, rows))
-    random = np.random.default_rng(draw(st.integers(0, 2**16)))
+    """One of a family, by hypothesis."""
+    return _made(family, lambda options: draw(st.sampled_from(options)))
+
+
+def _made(family: Family, pick: Pick) -> Scenario:
+    rows = pick([1, 2])
+    machines = _instances(family, pick, rows)
+    random = np.random.default_rng(pick(range(2**16)))
     steps = _steps(random, rows, family.exact)
     if family.tiers or family.pooled:  # so that loading pays
         scale = 1.0 if family.pooled else 0.25
         steps = steps._replace(prefill=steps.prefill.cumsum(axis=-1) * scale)
-    requests = draw(_requests(family))
+    requests = _requests(family, pick)
     return Scenario(
         requests=requests,
         steps=steps,
-        pools=np.concatenate([draw(_pool(family, i)) for i in range(rows)]),
+        pools=np.concatenate([_pool(family, pick, i) for i in range(rows)]),
         instances=machines,
-        links=draw(_links(family, rows)),
-        timers=draw(_changes(family, requests, len(machines))),
-        options=draw(_options(family)),
+        links=_links(family, pick, rows),
+        timers=_changes(family, pick, requests, len(machines)),
+        options=_options(family, pick),
         joules=_steps(random, rows, family.exact)._replace(limit=steps.limit),
-        tiers=draw(_tiers(family, rows)),
+        tiers=_tiers(family, pick, rows),
     )
 
 
-def _ticks(most: int) -> SearchStrategy[float]:
-    return st.integers(0, most).map(lambda ticks: ticks * TICK)
+def _ticks(pick: Pick, most: int) -> float:
+    return float(pick(range(most + 1)) * TICK)
 
 
-@st.composite
-def _requests(draw: DrawFn, family: Family) -> Requests:
-    size = draw(st.integers(10 if family.tiers else 1, 16))
+def _requests(family: Family, pick: Pick) -> Requests:
+    size = pick(range(10 if family.tiers else 1, 17))
 
-    def each(values: SearchStrategy[Any]) -> list[Any]:
-        return draw(st.lists(values, min_size=size, max_size=size))
+    def each(options: Sequence[Any]) -> list[Any]:
+        return [pick(options) for _ in range(size)]
 
     # What falls into a tier was let go before.
-    gaps = each(st.sampled_from([0, 9, 40, 150] if family.tiers else [0, 0, 1, 2, 3, 9, 40]))
+    gaps = each([0, 0, 2, 40, 150] if family.tiers else [0, 0, 1, 2, 3, 9, 40])
     parents = [-1] * size
     if family.turns:
-        parents = [draw(st.integers(-1, i - 1)) if draw(st.booleans()) else -1
-                   for i in range(size)]  # fmt: skip
+        parents = [pick(range(-1, i)) if pick([False, True]) else -1 for i in range(size)]
     scale = TICK if family.exact else TICK * 1.0371
-    prompt, output = each(st.integers(8 if family.tiers else 1, 30)), each(st.integers(1, 20))
-    chains = draw(_chains(prompt, output)) if family.prefixes else [[] for _ in prompt]
+    prompt = each(range(8 if family.tiers else 1, 31))
+    output = each(range(1, 8 if family.tiers else 21))
+    chains: list[list[int]] = [[] for _ in prompt]
+    if family.prefixes:
+        chains = _chains(pick, prompt, output, alike=family.tiers)
     return Requests.of(
         np.cumsum(gaps) * scale,
         prompt,
@@ -148,170 +165,157 @@ def _requests(draw: DrawFn, family: Family) -> Requests:
         block_start=np.cumsum([0, *map(len, chains)]),
         blocks=[i for chain in chains for i in chain],
         prefix_block=UNIT,
-        priority=each(st.integers(0, 2)),
+        priority=each(range(3)),
         parent=parents,
-        think_s=each(_ticks(20)),
+        think_s=[_ticks(pick, 20) for _ in range(size)],
     )
 
 
-@st.composite
-def _chains(draw: DrawFn, prompt: list[int], output: list[int]) -> list[list[int]]:
+def _chains(
+    pick: Pick, prompt: list[int], output: list[int], *, alike: bool
+) -> list[list[int]]:
     """Ids of blocks: a request's begin as an earlier one's; some go on over its output."""
     chains: list[list[int]] = []
     for own, more in zip(prompt, output, strict=True):
-        length = (own + draw(st.sampled_from([0, more]))) // UNIT
-        like = draw(st.sampled_from(chains)) if chains else []
-        common = like[: min(length, draw(st.sampled_from([0, 1, 2, 9, 9])))]
+        length = (own + pick([0, more])) // UNIT
+        like = pick(chains) if chains else []
+        common = like[: min(length, pick([1, 9, 9, 9] if alike else [0, 1, 2, 9, 9]))]
         new = 1 + max((i for chain in chains for i in chain), default=-1)
         chains.append([*common, *range(new, new + length - len(common))])
     return chains
 
 
-@st.composite
-def _instances(draw: DrawFn, family: Family, rows: int) -> Any:
-    size = draw(st.integers(1, 4))
-    roles = [draw(st.sampled_from(family.roles)) for _ in range(size)]
-    if "prefill" in family.roles and draw(st.integers(0, 3)):  # else some may lack one side
+def _instances(family: Family, pick: Pick, rows: int) -> Any:
+    size = pick(range(1, 3 if family.tiers else 5))  # who returns, comes to the same rank
+    roles = [pick(family.roles) for _ in range(size)]
+    if "prefill" in family.roles and pick(range(4)):  # else some may lack one side
         roles = ["prefill", "decode", *roles[2:]]
-    size = len(roles)
     return instances(
-        draw(st.lists(st.integers(0, rows - 1), min_size=size, max_size=size)),
+        [pick(range(rows)) for _ in roles],
         role=[codes.ROLE[role] for role in roles],
-        ranks=draw(st.lists(st.integers(1, family.ranks), min_size=size, max_size=size)),
+        ranks=[pick(range(1, family.ranks + 1)) for _ in roles],
     )
 
 
-@st.composite
-def _changes(draw: DrawFn, family: Family, requests: Requests, machines: int) -> Any:
+def _changes(family: Family, pick: Pick, requests: Requests, machines: int) -> Any:
     """Failures, most of which end, and new roles."""
     rows: list[tuple[float, int, int, int]] = []
-    which = st.integers(0, machines - 1)
-    arrivals = st.sampled_from(requests.arrival_s.tolist())
+    arrivals = requests.arrival_s.tolist()
 
     def soon() -> float:
         """After a request arrived: later on nothing may be left to do."""
-        return float(draw(arrivals) + draw(st.sampled_from([1, 3, 8, 20, 60])) * TICK)
+        return float(pick(arrivals) + pick([1, 3, 8, 20, 60]) * TICK)
 
-    for _ in range(draw(st.integers(1, 4)) if family.faults else 0):
-        at, machine = soon(), draw(which)
+    for _ in range(pick(range(1, 5)) if family.faults else 0):
+        at, machine = soon(), pick(range(machines))
         rows.append((at, codes.FAULT, machine, 0))
-        if draw(st.integers(0, 3)):
-            rows.append((at + draw(_ticks(60)), codes.RECOVERY, machine, 0))
-    for _ in range(draw(st.integers(1, 4)) if family.switches else 0):
-        role = draw(st.sampled_from(sorted(codes.ROLE.values())))
-        rows.append((soon(), codes.ROLE_SWITCH, draw(which), role))
+        if pick(range(4)):
+            rows.append((at + _ticks(pick, 60), codes.RECOVERY, machine, 0))
+    for _ in range(pick(range(1, 5)) if family.switches else 0):
+        role = pick(sorted(codes.ROLE.values()))
+        rows.append((soon(), codes.ROLE_SWITCH, pick(range(machines)), role))
     return timers(rows)
 
 
-@st.composite
-def _pool(draw: DrawFn, family: Family, table: int) -> Any:
-    batching = draw(st.sampled_from(family.batching))
-    batch = draw(st.integers(1, family.batch))
-    block = draw(st.sampled_from([1, 2, UNIT] if family.prefixes else [1, 2, 4, 16]))
-    room = draw(st.integers(*family.room))
+def _pool(family: Family, pick: Pick, table: int) -> Any:
+    batching = pick(family.batching)
+    batch = pick(range(1, family.batch + 1))
+    block = pick([1, 2, UNIT] if family.prefixes else [1, 2, 4, 16])
+    least_room, most_room = family.room
+    room = pick(range(least_room, most_room + 1))
     least = batch if batching == "chunked" else 1
-    caches = [codes.BY_POOL] if family.pooled else [codes.NO_PREFIXES] + 2 * [codes.BY_RANK]
+    caches = [codes.BY_POOL] if family.pooled else [codes.BY_RANK]
+    if not (family.pooled or family.tiers):
+        caches = [codes.NO_PREFIXES, codes.BY_RANK, codes.BY_RANK]
     return pools(
         1,
         table=table,
         batching=codes.BATCHING[batching],
-        order=draw(st.sampled_from(sorted(codes.ORDER.values()))),
-        reserve=codes.RESERVE[draw(st.sampled_from(family.reserve))],
-        preemption=codes.PREEMPTION[draw(st.sampled_from(family.preemption))],
+        order=pick(sorted(codes.ORDER.values())),
+        reserve=codes.RESERVE[pick(family.reserve)],
+        preemption=codes.PREEMPTION[pick(family.preemption)],
         block=block,
         kv_blocks=max(1, room // block),
         max_batch=batch,
-        max_tokens=draw(st.integers(least, family.tokens)),
-        prefix_cache=draw(st.sampled_from(caches)) if family.prefixes else 0,
-        max_queue=draw(st.sampled_from([-1, -1, -1, 0, 1, 3])),
-        host_bytes_per_s=draw(st.sampled_from([np.inf, 512.0, 128.0])),
-        kv_bytes_per_token=draw(st.sampled_from([0.0, 1.0, 4.0])),
+        max_tokens=pick(range(least, family.tokens + 1)),
+        prefix_cache=pick(caches) if family.prefixes else 0,
+        max_queue=pick([-1, -1, -1, 0, 1, 3]),
+        host_bytes_per_s=pick([np.inf, 512.0, 128.0]),
+        kv_bytes_per_token=pick([0.0, 1.0, 4.0]),
     )
 
 
-@st.composite
-def _tiers(draw: DrawFn, family: Family, rows: int) -> Any:
+def _tiers(family: Family, pick: Pick, rows: int) -> Any:
     """Memory below the ranks' own; there is a store where conversations need it."""
     if not family.tiers:
         return tiers(rows)
-    rooms = st.sampled_from([0, 2, 5, 100])
-    room = [draw(rooms) for _ in range(3 * rows)]
-    stores = st.sampled_from([3, 100] if "shared" in family.next_turn else [0, 3, 100])
-    room[2::3] = [draw(stores)] * rows
-    # The slowest take about as long as computing a block does.
-    block_s = st.sampled_from([0.0, TICK / 4, TICK / 2, 8 * TICK])
+    room = [pick([0, 2, 5, 100, 100]) for _ in range(3 * rows)]
+    room[2::3] = [pick([3, 100] if "shared" in family.next_turn else [0, 3, 100])] * rows
     return tiers(
         rows,
         room=room,
-        latency_s=[draw(_ticks(24) if family.far else _ticks(1)) for _ in room],
-        block_s=[draw(block_s) for _ in room],
+        latency_s=[_ticks(pick, 24 if family.far else 1) for _ in room],
+        # The slowest take about as long as computing a block does.
+        block_s=[pick([0.0, TICK / 4, TICK / 2, 8 * TICK]) for _ in room],
     )
 
 
-@st.composite
-def _links(draw: DrawFn, family: Family, rows: int) -> Any:
+def _links(family: Family, pick: Pick, rows: int) -> Any:
     """Two sorts of links, between any two pools one of them."""
-    sorts = [draw(_link(family)), draw(_link(family))]
-    which = draw(st.lists(st.integers(0, 1), min_size=rows**2, max_size=rows**2))
-    return np.concatenate([sorts[i] for i in which]).reshape(rows, rows)
+    sorts = [_link(family, pick), _link(family, pick)]
+    return np.concatenate([pick(sorts) for _ in range(rows**2)]).reshape(rows, rows)
 
 
-@st.composite
-def _link(draw: DrawFn, family: Family) -> Any:
+def _link(family: Family, pick: Pick) -> Any:
     return links(
         1,
-        latency_s=draw(_ticks(3)),
-        bytes_per_s=draw(st.sampled_from(family.rates)),
-        bytes_per_token=draw(st.sampled_from([1.0, 2.0])),
-        descriptors=draw(st.integers(0, 2)),
-        descriptors_per_token=draw(st.sampled_from([0.0, 0.5])),
-        descriptor_s=draw(st.sampled_from([0.0, TICK / 4])),
-        dequant_bytes_per_s=draw(st.sampled_from([np.inf, np.inf, 256.0])),
-        layers=draw(st.sampled_from([1, 2, 8])),
-        overlap=codes.OVERLAP[draw(st.sampled_from(family.overlap))],
-        contention=draw(st.sampled_from(sorted(codes.CONTENTION.values()))),
+        latency_s=_ticks(pick, 3),
+        bytes_per_s=pick(family.rates),
+        bytes_per_token=pick([1.0, 2.0]),
+        descriptors=pick(range(3)),
+        descriptors_per_token=pick([0.0, 0.5]),
+        descriptor_s=pick([0.0, TICK / 4]),
+        dequant_bytes_per_s=pick([np.inf, np.inf, 256.0]),
+        layers=pick([1, 2, 8]),
+        overlap=codes.OVERLAP[pick(family.overlap)],
+        contention=pick(sorted(codes.CONTENTION.values())),
     )
 
 
-@st.composite
-def _options(draw: DrawFn, family: Family) -> Options:
-    routing = st.sampled_from(
-        [
-            codes.ROUND_ROBIN,
-            codes.RANDOM,
-            codes.LEAST_REQUESTS,
-            codes.LEAST_TOKENS,
-            codes.LEAST_KV,
-            *[codes.LONGEST_PREFIX] * (3 * family.prefixes),
-        ]
-    )
-    looks: dict[str, Any] = draw(_LOOKS) if family.load else {}
-    never = st.just(2**62)
+def _options(family: Family, pick: Pick) -> Options:
+    routing = [
+        codes.ROUND_ROBIN,
+        codes.RANDOM,
+        codes.LEAST_REQUESTS,
+        codes.LEAST_TOKENS,
+        codes.LEAST_KV,
+        *[codes.LONGEST_PREFIX] * (3 * family.prefixes),
+    ]
+    bounded = [family.bounds and pick([False, True]) for _ in range(2)]
     return Options(
-        routing=draw(routing),
-        decode_routing=draw(routing),
-        decode_at=codes.CHOSEN_AT[draw(st.sampled_from(family.decode_at))],
-        keep_mixed=draw(st.sampled_from(family.keep_mixed)),
-        retry_s=draw(st.sampled_from(family.retry)),
-        first_token_from=draw(st.sampled_from([codes.BY_PREFILL, codes.BY_DECODE])),
-        seed=draw(st.integers(0, 2**40)),
-        max_time_s=draw(st.just(np.inf) | _ticks(300)) if family.bounds else np.inf,
-        max_events=draw(never | st.integers(0, 60)) if family.bounds else 2**62,
+        routing=pick(routing),
+        decode_routing=pick(routing),
+        decode_at=codes.CHOSEN_AT[pick(family.decode_at)],
+        keep_mixed=pick(family.keep_mixed),
+        retry_s=pick(family.retry),
+        first_token_from=pick([codes.BY_PREFILL, codes.BY_DECODE]),
+        seed=pick(range(2**40)),
+        max_time_s=_ticks(pick, 300) if bounded[0] else np.inf,
+        max_events=pick(range(61)) if bounded[1] else 2**62,
         log_steps=True,
         energy=True,
-        next_turn=codes.NEXT_TURN[draw(st.sampled_from(family.next_turn))],
-        **looks,
+        next_turn=codes.NEXT_TURN[pick(family.next_turn)],
+        **(_looks(pick) if family.load else {}),
     )
 
 
-_LOOKS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
-    {
-        "switch_every_s": st.sampled_from([1, 3, 16]).map(lambda ticks: ticks * TICK),
-        "switch_tokens": st.sampled_from([0.0, 5.0, 20.0, 60.0]),
-        "switch_kv": st.sampled_from([0.0, 0.25, 0.5, 0.875]),
+def _looks(pick: Pick) -> dict[str, Any]:
+    """At the load: how often, and what is too much of it."""
+    return {
+        "switch_every_s": pick([1, 3, 16]) * TICK,
+        "switch_tokens": pick([0.0, 5.0, 20.0, 60.0]),
+        "switch_kv": pick([0.0, 0.25, 0.5, 0.875]),
     }
-)
-"""At the load: how often, and what is too much of it."""
 
 
 def _steps(random: np.random.Generator, kinds: int, exact: bool) -> Steps:
