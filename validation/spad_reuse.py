@@ -44,12 +44,18 @@ SERVED = {
 Splitwise's batching knows machines of one rank, so DeepSeek-V2's attention is split by heads,
 and every chip holds the latent rows of all sequences."""
 
-FALL = 0.025
-"""Share of the published rate from one rate that is tried to the next."""
+LEAP, STEP = 0.2, 0.025
+"""From one rate that is tried to the next, of the published one: up at first, and at last."""
+
+LEAST_SHARE = 0.5
+"""Of the published rate, below which none is tried."""
+
+Roles = tuple[int, int]
+"""Prefill machines that decode, Decode machines that prefill."""
 
 
 def reuse_rows(request: Request, given: Assumptions) -> Iterator[Figure]:
-    """Savings of every reuse that the paper has, at its rate; and the rate that we hold."""
+    """Savings of every reuse that the paper has, at the largest rate that the cluster holds."""
     for row in reference_table("spad_reuse").rows:
         used = replace(
             given,
@@ -68,24 +74,14 @@ def _rows_of(request: Request, row: Row, used: Assumptions) -> Iterator[Figure]:
     rule = f"{used.words}, {SHORT_S:g} s, seed {used.seeds[0]}"
     rate, moved = held(request, trace, built, used)
     yield Figure(
-        f"{name}: rate",
-        "policy",
-        used.rate_rps,
-        rate,
-        "requests/s",
-        None,
-        f"{rule}; {moved}; rates up to the published one were tried",
+        f"{name}: rate", "policy", used.rate_rps, rate, "requests/s", None, f"{rule}; {moved}"
     )
-    cell = provisioned(
-        trace, SYSTEMS["h100"], used, workers=request.workers, journal=request.journal,
-        told=request.told,
-    )  # fmt: skip
-    found = cell.figure("machines")
-    needed = math.ceil(middle(found)) if found else None
-    note = f"{rule}: {', '.join(cell.splits) or cell.answer.reason}"
+    needed, why = None, moved
+    if rate is not None:
+        needed, why = _instead(request, trace, replace(used, rate_rps=rate))
     yield Figure(
         f"{name}: H100 machines instead", "policy", row.positive("h100"), needed, "machines",
-        None, note,
+        None, f"{rule}; {why}",
     )  # fmt: skip
     for of in ("cost", "tdp"):
         each = SYSTEMS["spad"].weights(of)
@@ -93,35 +89,54 @@ def _rows_of(request: Request, row: Row, used: Assumptions) -> Iterator[Figure]:
         saved = None if needed is None else 1.0 - own / needed
         yield Figure(
             f"{name}: {of} saved", "policy", float(row.text(of)), saved, "1", REUSE,
-            "" if rate == used.rate_rps else "at the published rate, which ours does not hold",
+            "" if rate is None else f"where the cluster holds {used.rate_rps:g}/s, {rate:g}/s",
         )  # fmt: skip
+
+
+def _instead(request: Request, trace: str, used: Assumptions) -> tuple[int | None, str]:
+    """H100 machines that hold a rate, and how they are split, or why none do."""
+    cell = provisioned(
+        trace, SYSTEMS["h100"], used, workers=request.workers, journal=request.journal,
+        told=request.told,
+    )  # fmt: skip
+    counts = cell.figure("machines")
+    said = f"at {used.rate_rps:g}/s: {', '.join(cell.splits) or cell.answer.reason}"
+    return math.ceil(middle(counts)) if counts else None, said
 
 
 def held(
     request: Request, trace: str, built: dict[str, int], used: Assumptions
 ) -> tuple[float | None, str]:
-    """The largest rate, up to the published one, that a built cluster holds; and by whom.
+    """The largest rate that a built cluster holds, and who changes role for it.
 
-    Machines of one kind may change role, as the paper's do. All of that is tried at each
-    rate, from the published one down.
+    Machines of one kind may change role, as the paper's do, and all of that is tried at each
+    rate: from the published one down in steps of `STEP` of it; where that holds, up by `LEAP`
+    as long as something holds, and on by `STEP`.
     """
-    search = Search(_reused(trace, used), used.seeds, journal=request.journal)
     request.told(f"{used.served.model} {trace} on {built['prefill']}+{built['decode']}")
-    per = used.served.instances
-    ways = [(count, 0) for count in range(built["prefill"])]
+    ways: list[Roles] = [(count, 0) for count in range(built["prefill"])]
     ways += [(0, count) for count in range(1, built["decode"])]
-    offered = search.workloads[0]
-    for step in range(round(0.5 / FALL)):
-        rate = used.rate_rps * (1.0 - step * FALL)
-        scaled = offered if step == 0 else offered.at_rate(offered.rate_rps * (1 - step * FALL))
-        there = search if step == 0 else Search(
-            search.scenario, used.seeds, workloads=[scaled], journal=request.journal
-        )  # fmt: skip
-        for away, back in ways:
-            counts = (built["prefill"] - away, away, built["decode"] - back, back)
-            if there.verdict([per * n for n in counts], 0).holds:
-                return rate, _words(away, back)
-    return None, "nothing above half the rate holds"
+
+    def holding(share: float, *likely: Roles) -> Roles | None:
+        there = _reused(trace, replace(used, rate_rps=used.rate_rps * share))
+        search = Search(there, used.seeds, journal=request.journal)
+        for away, back in (*likely, *ways):
+            machines = (built["prefill"] - away, away, built["decode"] - back, back)
+            counts = [used.served.instances * count for count in machines]
+            if search.verdict(counts, 0).holds:
+                return away, back
+        return None
+
+    steps = 0
+    while (best := holding(1.0 - STEP * steps)) is None:
+        steps += 1
+        if 1.0 - STEP * steps < LEAST_SHARE:
+            return None, f"nothing from {LEAST_SHARE:.0%} of the published rate on holds"
+    share = 1.0 - STEP * steps
+    for step in (LEAP, STEP) if steps == 0 else ():
+        while (more := holding(share + step, best)) is not None:
+            share, best = share + step, more
+    return used.rate_rps * share, _words(*best)
 
 
 def _words(away: int, back: int) -> str:

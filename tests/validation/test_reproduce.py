@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from chipsim.errors import ConfigError, UnknownNameError
-from chipsim.validation.reproduce import Figure, Shift, reproduce
+from chipsim.validation import spad_reuse
+from chipsim.validation.reproduce import Figure, Request, Shift, reproduce
 from chipsim.validation.spad_author import author_steps
 from chipsim.validation.spad_chip_rows import (
     chip_rows,
@@ -95,13 +97,38 @@ def test_fixed_pools_of_different_chips_run() -> None:
 @pytest.mark.slow
 def test_clusters_that_are_put_to_other_work_run() -> None:
     from chipsim.cluster.simulate import Cluster
-    from chipsim.validation.spad_reuse import SERVED, _reused
 
-    for served in SERVED.values():
+    for served in spad_reuse.SERVED.values():
         used = Assumptions(trace_s=2.0, served=served)
         counts = {"prefill": 16, "prefill-decodes": 2, "decode": 7, "decode-prefills": 1}
-        found = Cluster(_reused("code", used)).run(instances=counts)
+        found = Cluster(spad_reuse._reused("code", used)).run(instances=counts)
         assert found.counts["finished"] == len(found.workload)
+
+
+@pytest.mark.parametrize(
+    ("holds_up_to", "found"),
+    [(100.0, 100.0), (96.0, 95.0), (137.4, 135.0), (50.0, 50.0), (49.0, None)],
+)
+def test_the_largest_rate_of_a_built_cluster_is_sought_up_and_down(
+    monkeypatch: pytest.MonkeyPatch, holds_up_to: float, found: float | None
+) -> None:
+    """In steps of a fortieth of the published 100/s; three of ten must change role for it."""
+
+    class Search:
+        def __init__(self, rate: float, *_: object, **__: object) -> None:
+            self.rate = rate
+
+        def verdict(self, counts: list[int], _: int) -> SimpleNamespace:
+            assert sum(counts) == 16
+            return SimpleNamespace(holds=self.rate <= holds_up_to and counts == [6, 0, 7, 3])
+
+    monkeypatch.setattr(spad_reuse, "Search", Search)
+    monkeypatch.setattr(spad_reuse, "_reused", lambda _, used: used.rate_rps)
+    request = Request(False, None, 1, None, lambda _: None)
+    built = {"prefill": 6, "decode": 10}
+    rate, said = spad_reuse.held(request, "code", built, Assumptions(rate_rps=100.0))
+    assert rate == (None if found is None else pytest.approx(found))
+    assert ("3 Decode machines prefill" in said) == (found is not None)
 
 
 def test_splitwises_batching_knows_machines_of_one_rank() -> None:
