@@ -96,25 +96,75 @@ class Conversion(NamedTuple):
         return get_format(self.compute if converted else name).bytes
 
 
-def conversion(chip: Chip, *operands: Operand, accumulate: str = "fp32") -> Conversion:
+class Units(NamedTuple):
+    """How products of some formats run on a chip, whatever their sizes.
+
+    Attributes
+    ----------
+    each : tuple of float
+        Vector FLOP to convert an element of each operand; below 0 where none is converted.
+
+    The others are those of `Conversion`.
+    """
+
+    compute: str
+    macs: float
+    note: str
+    accumulate: str
+    arrays: bool
+    each: tuple[float, ...]
+
+
+Formats = tuple[tuple[str, str], ...]
+"""Of operands: what they are, and their formats."""
+
+
+def conversion(
+    chip: Chip,
+    *operands: Operand,
+    accumulate: str = "fp32",
+    known: dict[tuple[Formats, str], Units] | None = None,
+) -> Conversion:
     """The format and the units that a product runs in, and the conversions that this needs.
 
-    ``accumulate`` is the format of the sums: it may change the rate.
+    Parameters
+    ----------
+    accumulate : str
+        Format of the sums: it may change the rate.
+    known : dict, optional
+        What was found for this chip before, and is added to.
     """
-    compute, arrays = runs_in(chip, (operand.format for operand in operands))
-    known = HALVES if compute in HALVES and not arrays else (compute,)
-    converted = tuple(
-        operand
-        for operand in operands
-        if operand.format not in known and get_format(operand.format).element != compute
-    )
-    flops = sum(_convert_flops(name, compute) * count for _, name, count in converted)
-    notes = [f"{what} {name} -> {compute}" for what, name, _ in converted]
+    known = {} if known is None else known
+    key = tuple([operand[:2] for operand in operands]), accumulate
+    units = known.get(key)
+    if units is None:
+        units = known[key] = _units(chip, *key)
+    compute, macs, note, accumulate, arrays, each = units
+    if not note:
+        return Conversion(compute, macs, 0.0, note, accumulate, arrays)
+    converted = [(op, cost) for op, cost in zip(operands, each, strict=True) if cost >= 0.0]
+    flops = sum(cost * op.elements for op, cost in converted)
+    which = tuple(op for op, _ in converted)
+    return Conversion(compute, macs, flops, note, accumulate, arrays, which)
+
+
+def _units(chip: Chip, formats: Formats, accumulate: str) -> Units:
+    compute, arrays = runs_in(chip, (form for _, form in formats))
+    kept = HALVES if compute in HALVES and not arrays else (compute,)
+    alike = [form in kept or get_format(form).element == compute for _, form in formats]
+    notes = [
+        f"{what} {form} -> {compute}"
+        for (what, form), same in zip(formats, alike, strict=True)
+        if not same
+    ]
     if not arrays and chip.core.systolic_array is not None:
         notes.append(f"{compute} on the vector units")
     macs = chip.macs_per_cycle(compute, accumulate) if arrays else chip.vector_share(compute)
-    note = ", ".join(dict.fromkeys(notes))
-    return Conversion(compute, macs, flops, note, accumulate, arrays, converted)
+    each = tuple(
+        -1.0 if same else _convert_flops(form, compute)
+        for (_, form), same in zip(formats, alike, strict=True)
+    )
+    return Units(compute, macs, ", ".join(dict.fromkeys(notes)), accumulate, arrays, each)
 
 
 def runs_in(chip: Chip, formats: Iterable[str]) -> tuple[str, bool]:
@@ -148,21 +198,15 @@ def _convert_flops(name: str, compute: str) -> float:
     return 0.0 if (name, compute) == WIDE else get_format(name).unpack_flops
 
 
-def product_conversion(chip: Chip, op: Product) -> Conversion:
-    """How a product of matrices runs on a chip.
+def product_conversion(
+    chip: Chip, op: Product, known: dict[tuple[Formats, str], Units] | None = None
+) -> Conversion:
+    """How a product of matrices runs on a chip; ``known`` as `conversion` takes it.
 
     Of experts, those of the first chip of ``op.loads``.
     """
-    readers: dict[type, Callable[[Any], tuple[Operand, ...]]] = {
-        Gemm: _gemm,
-        GroupedGemm: _grouped,
-        Attention: _attention,
-        LatentAttention: _latent,
-        Indexer: _indexer,
-        Recurrence: _recurrence,
-    }
     sums = "fp32" if isinstance(op, Recurrence) else op.accumulate
-    return conversion(chip, *readers[type(op)](op), accumulate=sums)
+    return conversion(chip, *READERS[type(op)](op), accumulate=sums, known=known)
 
 
 def _gemm(op: Gemm) -> tuple[Operand, ...]:
@@ -214,6 +258,17 @@ def _recurrence(op: Recurrence) -> tuple[Operand, ...]:
     """Queries, keys and values of every token."""
     row = 2.0 * op.key_heads * op.key_dim + op.heads * op.value_dim
     return (Operand("activations", op.format, op.batch * op.query * row),)
+
+
+READERS: dict[type, Callable[[Any], tuple[Operand, ...]]] = {
+    Gemm: _gemm,
+    GroupedGemm: _grouped,
+    Attention: _attention,
+    LatentAttention: _latent,
+    Indexer: _indexer,
+    Recurrence: _recurrence,
+}
+"""Operands of each kind of product."""
 
 
 def exposed_seconds(

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING
 
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.estimates import OperatorRow, PhaseEstimate
 from chipsim.memory import check_phase
-from chipsim.ops.graph import LATENT, PLAIN, Phase, phase_graph, sequence_nodes
+from chipsim.ops.graph import (
+    LATENT,
+    PLAIN,
+    SEQUENCE_GROUPS,
+    GraphOptions,
+    Nodes,
+    Phase,
+    phase_nodes,
+    sequence_nodes,
+)
 from chipsim.ops.layers import Latent
 from chipsim.ops.loads import UNIFORM, ExpertLoad
 from chipsim.ops.model import ModelSpec
@@ -21,18 +30,6 @@ if TYPE_CHECKING:
     from chipsim.chip import Chip
     from chipsim.execution import Execution
     from chipsim.ops.graph_builder import LatentForm
-
-
-class GraphOptions(TypedDict):
-    """Keywords of `chipsim.ops.graph.phase_graph` beside model and phase."""
-
-    plan: Parallelism
-    attention: Literal["fused", "unfused"]
-    qkv: Literal["fused", "separate"]
-    latent: LatentForm
-    vector_format: str | None
-    precision: Precision
-    load: ExpertLoad
 
 
 class PhaseModel:
@@ -107,13 +104,26 @@ class PhaseModel:
 
         Attention above all: `chipsim.ops.graph.SEQUENCE_GROUPS`. Memory is not checked.
         """
-        self._check(phase)
-        forms = [self._sequence_rows(phase, form) for form in self._forms(phase)]
+        forms = [self.performance.rows(nodes) for nodes in self.sequence_forms(phase)]
         return min(forms, key=_summed)
 
-    def _sequence_rows(self, phase: Phase, latent: LatentForm) -> tuple[OperatorRow, ...]:
-        nodes = sequence_nodes(self.model, phase, **self._graph(phase, latent))
-        return self.performance.rows(nodes)
+    def sequence_forms(self, phase: Phase) -> list[Nodes]:
+        """The nodes of `sequence_rows` in each form of latent attention that may be run."""
+        self._check(phase)
+        return [
+            sequence_nodes(self.model, phase, **self._graph(phase, form))
+            for form in self._forms(phase)
+        ]
+
+    def token_nodes(self, phase: Phase) -> Nodes:
+        """All other nodes of a phase: they go with its tokens alone.
+
+        The forms of latent attention do not differ in them. Memory is not checked.
+        """
+        self._check(phase)
+        options = self._graph(phase, "absorbed")
+        nodes = phase_nodes(self.model, phase, **options, layers_only=self.layers_only)
+        return {n: node for n, node in nodes.items() if node["group"] not in SEQUENCE_GROUPS}
 
     def _check(self, phase: Phase) -> None:
         check_machine(self.performance.chip, self.plan)
@@ -153,15 +163,17 @@ class PhaseModel:
         forms = self._forms(phase)
         if len(forms) == 1:
             return forms[0]
-        return min(forms, key=lambda form: _summed(self._sequence_rows(phase, form)))
+        nodes = self.sequence_forms(phase)
+        summed = [_summed(self.performance.rows(each)) for each in nodes]
+        return forms[summed.index(min(summed))]
 
     def _step(
         self, phase: Phase, latent: LatentForm
     ) -> tuple[tuple[OperatorRow, ...], Pipeline]:
         """The operators of a step in one form, and how they fill the pipeline."""
         options = self._graph(phase, latent)
-        graph = phase_graph(self.model, phase, **options, layers_only=self.layers_only)
-        rows = self.performance.rows(graph.nodes)
+        nodes = phase_nodes(self.model, phase, **options, layers_only=self.layers_only)
+        rows = self.performance.rows(nodes)
         return rows, pipeline(self.model, self.plan, phase, rows)
 
     def _graph(self, phase: Phase, latent: LatentForm) -> GraphOptions:

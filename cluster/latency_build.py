@@ -63,7 +63,7 @@ def latency_table(
     whole_prompts: bool = False,
     with_energy: bool = False,
 ) -> LatencyTable:
-    """Sample the steps of a model on chips: some thousand estimates, a few seconds.
+    """Sample the steps of a model on chips: some thousand steps, a second or two.
 
     Parameters
     ----------
@@ -198,18 +198,31 @@ class _Build:
         shape = (2, len(self.batches), len(self.queries), len(self.prefixes))
         if not self.prefills:
             return np.full((*shape[:3], max(2, shape[3])), np.inf)
+        places = list(np.ndindex(shape[1:]))
+        sampled = [place for place in places if self._prompt_reached(*place)]
         found = np.zeros(shape)
-        for i, j, k in np.ndindex(shape[1:]):
-            batch, query, prefix = self.batches[i], self.queries[j], self.prefixes[k]
-            if i and self.batches[i - 1] * self.queries[max(0, j - 1)] > self.tokens:
-                found[:, i, j, k] = found[:, i - 1, j, k] * batch / self.batches[i - 1]
-            elif k > 1 and self.prefixes[k - 1] + self.queries[max(0, j - 1)] > self.context:
-                found[:, i, j, k] = 2.0 * found[:, i, j, k - 1] - found[:, i, j, k - 2]
+        found[(slice(None), *np.transpose(sampled))] = self.sampler.prefill_sequences(
+            (int(self.batches[i]), int(self.queries[j]), int(self.prefixes[k]))
+            for i, j, k in sampled
+        )
+        for i, j, k in sorted(set(places) - set(sampled)):
+            if self._too_many(i, j):
+                fewer, prompts = self.batches[i - 1], self.batches[i]
+                found[:, i, j, k] = found[:, i - 1, j, k] * prompts / fewer
             else:
-                found[:, i, j, k] = self.sampler.prefill_sequences(
-                    int(batch), int(query), int(prefix)
-                )
+                found[:, i, j, k] = 2.0 * found[:, i, j, k - 1] - found[:, i, j, k - 2]
         return np.repeat(found, 2, axis=3) if len(self.prefixes) == 1 else found
+
+    def _prompt_reached(self, i: int, j: int, k: int) -> bool:
+        """Whether a step can come near prompts of these points of the axes."""
+        if self._too_many(i, j):
+            return False
+        longest = self.prefixes[k - 1] + self.queries[max(0, j - 1)]
+        return not (k > 1 and longest > self.context)
+
+    def _too_many(self, i: int, j: int) -> bool:
+        """Whether fewer and shorter prompts are more tokens already than a step has."""
+        return bool(i and self.batches[i - 1] * self.queries[max(0, j - 1)] > self.tokens)
 
     def _contexts(self) -> Floats:
         """Attention of decodes: quantity, whole or bounded, sequences, points."""
@@ -217,14 +230,16 @@ class _Build:
         if not self.decodes:
             return np.full((2, 2, self.sequences + 1, len(points)), np.inf)
         rows = geometric_grid(self.sequences, 8, 64)
+        near = np.ones((len(rows), len(points)), bool)
+        near[1:, 1:] = np.outer(rows[:-1], points[:-1]) <= self.cached
+        places = np.argwhere(near)
+        whole, bounded = self.sampler.decode_sequences(
+            (int(rows[i]), max(1, int(points[j]))) for i, j in places
+        )
         sampled = np.zeros((len(rows), len(points), 2, 2))
-        for i, batch in enumerate(rows):
-            for j, context in enumerate(points):
-                if i and j and rows[i - 1] * points[j - 1] > self.cached:
-                    sampled[i, j] = sampled[i - 1, j] * batch / rows[i - 1]
-                else:
-                    pair = self.sampler.decode_sequences(int(batch), max(1, int(context)))
-                    sampled[i, j] = np.stack(pair)
+        sampled[near] = np.stack([whole.T, bounded.T], axis=1)
+        for i, j in np.argwhere(~near):
+            sampled[i, j] = sampled[i - 1, j] * rows[i] / rows[i - 1]
         return _over_rows(rows, sampled, self.sequences)
 
 

@@ -6,20 +6,21 @@ with sequences that emit, and with the lengths of sequences
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from chipsim.cluster.engine.steps import octave_point
-from chipsim.ops.graph import SEQUENCE_GROUPS
 from chipsim.ops.operators import Attention, LatentAttention
 from chipsim.ops.phase import Phase
 
 if TYPE_CHECKING:
     from chipsim.cost.energy import EnergyModel
-    from chipsim.estimates import OperatorRow
+    from chipsim.estimates import Estimate
+    from chipsim.ops.graph import Nodes
+    from chipsim.ops.operators import Operator
     from chipsim.phases import PhaseModel
 
 Floats = npt.NDArray[np.float64]
@@ -47,9 +48,10 @@ class StepSampler:
 
     Notes
     -----
-    Every method returns ``(seconds, joules)``; joules are those of all chips of the
-    instance. With pipeline stages a prefill step passes them as one part, and a decode
-    step as as many parts as keep all stages busy; consecutive prefill steps do not overlap.
+    Every method takes many steps and returns an array (2, steps) of seconds and joules;
+    joules are those of all chips of the instance. With pipeline stages a prefill step passes
+    them as one part, and a decode step as as many parts as keep all stages busy; consecutive
+    prefill steps do not overlap.
     """
 
     def __init__(self, phases: PhaseModel, energy: EnergyModel | None = None) -> None:
@@ -57,55 +59,96 @@ class StepSampler:
         self.ranks = phases.plan.dp
         self.limit = sequence_limit(phases)
 
-    def prefill_tokens(self, tokens: int) -> Floats:
-        """What goes with the ``tokens`` of a prefill step alone."""
-        rows = self._rows(Phase.prefill(self.ranks, tokens))
-        return self._sum(row for row in rows if row.name not in HEAD)
+    def prefill_tokens(self, tokens: Iterable[int]) -> Floats:
+        """What goes with the tokens of a prefill step alone."""
+        return self._tokens([Phase.prefill(self.ranks, each) for each in tokens], _body)
 
-    def mixed_tokens(self, tokens: int) -> Floats:
+    def mixed_tokens(self, tokens: Iterable[int]) -> Floats:
         """The same in a step of prompts and decodes together."""
-        if tokens < 2:
-            return self.prefill_tokens(tokens)
-        rows = self._rows(Phase.mixed(tokens - 1, 0, self.ranks, 1, batch=self.ranks))
-        return self._sum(row for row in rows if row.name not in HEAD)
+        ranks = self.ranks
+        steps = [
+            Phase.mixed(each - 1, 0, ranks, 1, batch=ranks)
+            if each > 1
+            else Phase.prefill(ranks, each)
+            for each in tokens
+        ]
+        return self._tokens(steps, _body)
 
-    def decode_tokens(self, batch: int) -> Floats:
-        """A decode step of ``batch`` sequences but for their contexts."""
-        return self._sum(self._rows(Phase.decode(self.ranks * batch, 1)))
+    def decode_tokens(self, batches: Iterable[int]) -> Floats:
+        """A decode step of a batch of sequences but for their contexts."""
+        return self._tokens([Phase.decode(self.ranks * each, 1) for each in batches], _all)
 
-    def head(self, sequences: int) -> Floats:
-        """LM head and its norm for the ``sequences`` that emit."""
-        rows = self._rows(Phase.prefill(self.ranks * sequences, 1))
-        return self._sum(row for row in rows if row.name in HEAD)
+    def head(self, sequences: Iterable[int]) -> Floats:
+        """LM head and its norm for the sequences that emit."""
+        steps = [Phase.prefill(self.ranks * each, 1) for each in sequences]
+        return self._tokens(steps, _head)
 
-    def prefill_sequences(self, batch: int, query: int, prefix: int) -> Floats:
-        """Attention of ``batch`` prompts of ``query`` new tokens after ``prefix``."""
-        return self._sum(
-            self.phases.sequence_rows(Phase.prefill(self.ranks * batch, query, prefix))
+    def prefill_sequences(self, prompts: Iterable[tuple[int, int, int]]) -> Floats:
+        """Attention of equal prompts: how many, their new tokens, and those before."""
+        forms = [
+            self.phases.sequence_forms(Phase.prefill(self.ranks * batch, query, prefix))
+            for batch, query, prefix in prompts
+        ]
+        if not forms:
+            return np.empty((2, 0))
+        each = np.stack([self._sums(nodes) for nodes in zip(*forms, strict=True)])
+        fastest = each[:, 0].argmin(axis=0)
+        return np.ascontiguousarray(each[fastest, :, np.arange(each.shape[2])].T)
+
+    def decode_sequences(self, steps: Iterable[tuple[int, int]]) -> tuple[Floats, Floats]:
+        """Attention of batches of a context: over the whole of it, and within the limit."""
+        nodes = [
+            self.phases.sequence_forms(Phase.decode(self.ranks * batch, context))[0]
+            for batch, context in steps
+        ]
+        whole, bounded = (
+            [{n: v for n, v in each.items() if bool(_limit(v["operator"])) is of}
+             for each in nodes]
+            for of in (False, True)
+        )  # fmt: skip
+        return self._sums(whole), self._sums(bounded)
+
+    def _tokens(self, steps: Sequence[Phase], wanted: Callable[[str], bool]) -> Floats:
+        return self._sums(
+            [
+                {name: node for name, node in nodes.items() if wanted(name)}
+                for nodes in map(self.phases.token_nodes, steps)
+            ]
         )
 
-    def decode_sequences(self, batch: int, context: int) -> tuple[Floats, Floats]:
-        """Attention of ``batch`` decodes: over the whole context, and within the limit."""
-        rows = self.phases.sequence_rows(Phase.decode(self.ranks * batch, context))
-        bounded = [row for row in rows if _limit(row)]
-        return self._sum(row for row in rows if not _limit(row)), self._sum(bounded)
+    def _sums(self, steps: Sequence[Nodes]) -> Floats:
+        """Seconds and joules of the nodes of each step, in their order."""
+        sums = np.zeros((2, len(steps)))
+        nodes = [node for step in steps for node in step.values()]
+        if not nodes:
+            return sums
+        of = np.repeat(np.arange(len(steps)), [len(step) for step in steps])
+        counts = np.array([node["count"] for node in nodes], np.float64)
+        operators = [node["operator"] for node in nodes]
+        model = self.phases.performance
+        sums[0] = np.bincount(of, counts * model.latencies(operators), len(steps))
+        if self.energy is not None:
+            joules = np.array([self._joules(model.estimate(each)) for each in operators])
+            sums[1] = np.bincount(of, counts * joules, len(steps))
+        return sums
 
-    def _rows(self, phase: Phase) -> tuple[OperatorRow, ...]:
-        rows = self.phases.estimate(phase).rows
-        return tuple(row for row in rows if row.group not in SEQUENCE_GROUPS)
-
-    def _sum(self, rows: Iterable[OperatorRow]) -> Floats:
-        seconds = joules = 0.0
-        for row in rows:
-            seconds += row.latency_s
-            joules += row.count * self._joules(row)
-        return np.array((seconds, joules))
-
-    def _joules(self, row: OperatorRow) -> float:
+    def _joules(self, estimate: Estimate) -> float:
         if self.energy is None:
             return 0.0
-        drawn = self.energy.operator(row.estimate)
+        drawn = self.energy.operator(estimate)
         return (drawn.total_j - drawn.parts["idle"]) * self.phases.plan.chips
+
+
+def _head(name: str) -> bool:
+    return name in HEAD
+
+
+def _body(name: str) -> bool:
+    return name not in HEAD
+
+
+def _all(name: str) -> bool:  # noqa: ARG001 - as `_body`
+    return True
 
 
 def sequence_limit(phases: PhaseModel) -> int:
@@ -116,11 +159,10 @@ def sequence_limit(phases: PhaseModel) -> int:
     if phases.plan.cp > 1:
         return 0  # prompts only
     rows = phases.sequence_rows(Phase.decode(phases.plan.dp, 1))
-    return max((_limit(row) for row in rows), default=0)
+    return max((_limit(row.estimate.operator) for row in rows), default=0)
 
 
-def _limit(row: OperatorRow) -> int:
-    operator = row.estimate.operator
+def _limit(operator: Operator) -> int:
     if isinstance(operator, Attention):
         return operator.window
     return operator.top_k if isinstance(operator, LatentAttention) else 0
@@ -157,7 +199,7 @@ def query_grid(most: int) -> Ints:
     return np.unique(grid[grid <= most])
 
 
-def fill(grid: Ints, of: Callable[[int], Floats], most: int) -> Floats:
+def fill(grid: Ints, of: Callable[[Iterable[int]], Floats], most: int) -> Floats:
     """Samples of ``of`` on ``grid`` -> its values at 0 ... ``most``, linear between.
 
     Returns
@@ -165,9 +207,8 @@ def fill(grid: Ints, of: Callable[[int], Floats], most: int) -> Floats:
     array (2, most + 1) of float64
         Seconds and joules; 0 at 0.
     """
-    samples = np.array([of(int(at)) for at in grid])
     whole = np.arange(most + 1)
-    filled = np.stack([np.interp(whole, grid, column) for column in samples.T])
+    filled = np.stack([np.interp(whole, grid, row) for row in of(grid.tolist())])
     filled[:, 0] = 0.0
     return filled
 

@@ -6,11 +6,11 @@ often they run, edges are data dependencies.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from chipsim.errors import ConfigError, InfeasibleError
 from chipsim.ops.collectives import SendRecv
-from chipsim.ops.graph_attention import add_mixer
+from chipsim.ops.graph_attention import add_mixer, add_sequences
 from chipsim.ops.graph_builder import Builder, LatentForm, Part
 from chipsim.ops.graph_mlp import add_mlp, add_reduced
 from chipsim.ops.graph_per_layer import add_per_layer, add_per_layer_inputs
@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     from chipsim.ops.layers import Layer
     from chipsim.ops.model import ModelSpec
 
-__all__ = ["SEQUENCE_GROUPS", "Phase", "layer_graph", "phase_graph", "sequence_nodes"]
+__all__ = [
+    "SEQUENCE_GROUPS",
+    "GraphOptions",
+    "Nodes",
+    "Phase",
+    "layer_graph",
+    "phase_graph",
+    "phase_nodes",
+    "sequence_nodes",
+]
 
 SEQUENCE_GROUPS = frozenset({"attention", "softmax", "indexer", "context_parallel"})
 """Groups of nodes that go with the lengths of sequences; all others with tokens alone."""
@@ -39,6 +48,21 @@ found at once."""
 ATTENTION = ("fused", "unfused")
 QKV = ("fused", "separate")
 LATENT: tuple[LatentForm, ...] = ("expanded", "absorbed")
+
+Nodes = dict[str, dict[str, Any]]
+"""Attributes of nodes by name: ``operator``, ``count`` and ``group``."""
+
+
+class GraphOptions(TypedDict, total=False):
+    """Keywords of `phase_graph` beside model and phase."""
+
+    plan: Parallelism | None
+    attention: Literal["fused", "unfused"]
+    qkv: Literal["fused", "separate"]
+    latent: LatentForm | None
+    vector_format: str | None
+    precision: Precision | None
+    load: ExpertLoad
 
 
 def layer_graph(
@@ -67,15 +91,7 @@ def layer_graph(
         No layer of that name, or it does not run in the phase.
     """
     builder = _builder(
-        model,
-        phase,
-        plan,
-        precision,
-        load,
-        vector_format=vector_format,
-        attention=attention,
-        qkv=qkv,
-        latent=latent,
+        model, phase, plan, attention, qkv, latent, vector_format, precision, load
     )
     kinds = {group.layer.name: group.layer for group in model.groups}
     name = layer or model.sequence[0].name
@@ -145,21 +161,55 @@ def phase_graph(
         An unknown switch or format, a histogram of another number of experts, or an
         encode phase of a model without encoder.
     """
+    builder = _grown(
+        model,
+        phase,
+        layers_only,
+        plan=plan,
+        attention=attention,
+        qkv=qkv,
+        latent=latent,
+        vector_format=vector_format,
+        precision=precision,
+        load=load,
+    )
+    return builder.finish()
+
+
+def phase_nodes(
+    model: ModelSpec,
+    phase: Phase,
+    *,
+    layers_only: bool = False,
+    **options: Unpack[GraphOptions],
+) -> Nodes:
+    """The nodes of `phase_graph` in its order, for what needs no edges."""
+    return _grown(model, phase, layers_only, **options).nodes
+
+
+def sequence_nodes(model: ModelSpec, phase: Phase, **options: Unpack[GraphOptions]) -> Nodes:
+    """The nodes of `phase_graph` that go with the lengths of sequences: `SEQUENCE_GROUPS`.
+
+    Many times as fast to build as the whole.
+    """
+    builder = _builder(model, phase, **options)
+    several = len(model.groups) > 1
+    for group in model.groups:
+        if _enter(builder, group.layer, group.count) and group.layer.mixer is not None:
+            builder.prefix = f"{group.layer.name}." if several else ""
+            add_sequences(builder, group.layer.mixer)
+    return {n: node for n, node in builder.nodes.items() if node["group"] in SEQUENCE_GROUPS}
+
+
+def _grown(
+    model: ModelSpec, phase: Phase, layers_only: bool, **options: Unpack[GraphOptions]
+) -> Builder:
+    """All nodes and edges of a phase."""
     if phase.kind == "encode":
         if model.encoder is None:
             raise ConfigError(model.name, "encoder", None, "an encoder, to encode")
         model, layers_only = model.encoder_model, True
-    builder = _builder(
-        model,
-        phase,
-        plan,
-        precision,
-        load,
-        vector_format=vector_format,
-        attention=attention,
-        qkv=qkv,
-        latent=latent,
-    )
+    builder = _builder(model, phase, **options)
     last = None if layers_only else _add_embedding(builder)
     several = len(model.groups) > 1
     for group in model.groups:
@@ -171,56 +221,19 @@ def phase_graph(
         last = _add_hand_over(builder, last)
     if not layers_only:
         _add_head(builder, last)
-    return builder.finish()
-
-
-def sequence_nodes(
-    model: ModelSpec,
-    phase: Phase,
-    plan: Parallelism | None = None,
-    *,
-    attention: Literal["fused", "unfused"] = "fused",
-    qkv: Literal["fused", "separate"] = "fused",
-    latent: LatentForm | None = None,
-    vector_format: str | None = None,
-    precision: Precision | None = None,
-    load: ExpertLoad = UNIFORM,
-) -> dict[str, dict[str, object]]:
-    """The nodes of `phase_graph` that go with the lengths of sequences: `SEQUENCE_GROUPS`.
-
-    Attributes by name, several times as fast to build as the whole; the arguments are those
-    of `phase_graph`.
-    """
-    builder = _builder(
-        model,
-        phase,
-        plan,
-        precision,
-        load,
-        vector_format=vector_format,
-        attention=attention,
-        qkv=qkv,
-        latent=latent,
-    )
-    several = len(model.groups) > 1
-    for group in model.groups:
-        if _enter(builder, group.layer, group.count) and group.layer.mixer is not None:
-            builder.prefix = f"{group.layer.name}." if several else ""
-            add_mixer(builder, group.layer.mixer, None)
-    return {n: node for n, node in builder.nodes.items() if node["group"] in SEQUENCE_GROUPS}
+    return builder
 
 
 def _builder(
     model: ModelSpec,
     phase: Phase,
-    plan: Parallelism | None,
-    precision: Precision | None,
-    load: ExpertLoad,
-    *,
-    vector_format: str | None,
-    attention: str,
-    qkv: str,
-    latent: LatentForm | None,
+    plan: Parallelism | None = None,
+    attention: str = "fused",
+    qkv: str = "fused",
+    latent: LatentForm | None = None,
+    vector_format: str | None = None,
+    precision: Precision | None = None,
+    load: ExpertLoad = UNIFORM,
 ) -> Builder:
     plan, precision = plan or ONE_CHIP, precision or PLAIN
     check(model, plan)

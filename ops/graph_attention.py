@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chipsim.ops.graph_compressed import add_compressed
-from chipsim.ops.graph_latent import add_latent
+from chipsim.ops.graph_latent import add_latent, add_latent_parts
 from chipsim.ops.graph_linear import add_linear, add_scan, add_short_conv
 from chipsim.ops.layers import Compressed, Grouped, Latent, Linear, Scan
 from chipsim.ops.operators import (
@@ -42,12 +42,19 @@ def add_mixer(b: Builder, mixer: Mixer, source: str | None) -> str:
     return add_short_conv(b, mixer, source)
 
 
+def add_sequences(b: Builder, mixer: Mixer) -> None:
+    """Of `add_mixer` what goes with the lengths of sequences, and in rare mixers the rest."""
+    if isinstance(mixer, Grouped):
+        _add_parts(b, mixer, (), ())
+    elif isinstance(mixer, Latent):
+        add_latent_parts(b, mixer, None, None)
+    else:
+        add_mixer(b, mixer, None)
+
+
 def _add_grouped(b: Builder, mixer: Grouped, source: str | None) -> str:
     queries, cached = _add_qkv(b, mixer, source)
-    mixed = [
-        _add_attention(b, mixer, part, "_decode" if index else "", queries, cached)
-        for index, part in enumerate(b.parts)
-    ]
+    mixed = _add_parts(b, mixer, queries, cached)
     width = mixer.heads // b.plan.tp * mixer.value_dim
     if mixer.output_gate:
         gate = Activation(
@@ -61,6 +68,14 @@ def _add_grouped(b: Builder, mixer: Grouped, source: str | None) -> str:
     other = add_linear(b, mixer.beside, source, "linear_output")
     both = b.elementwise("sum_mixers", b.tokens * b.model.hidden, 2, 1)
     return b.add(both, "elementwise", output, other)
+
+
+def _add_parts(b: Builder, mixer: Grouped, queries: Nodes, cached: Nodes) -> list[str]:
+    """Attention of every part of the step."""
+    return [
+        _add_attention(b, mixer, part, "_decode" if index else "", queries, cached)
+        for index, part in enumerate(b.parts)
+    ]
 
 
 def _add_qkv(b: Builder, mixer: Grouped, source: str | None) -> tuple[list[str], list[str]]:

@@ -94,7 +94,7 @@ class Builder:
     everywhere: int = 0
     prefix: str = ""
     count: int = 1
-    nodes: dict[str, dict[str, object]] = field(default_factory=dict)
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     edges: list[tuple[str, str]] = field(default_factory=list)
 
     @property

@@ -33,6 +33,17 @@ def add_latent(b: Builder, mixer: Latent, source: str | None) -> str:
     """Projections, latent attention of every part of the step, output projection."""
     heads = mixer.heads // b.plan.tp
     query, latent = _add_projections(b, mixer, heads, source)
+    mixed = add_latent_parts(b, mixer, query, latent)
+    width = heads * mixer.v_head_dim
+    return b.add(
+        b.weight("output_projection", b.tokens, b.model.hidden, width), "output", *mixed
+    )
+
+
+def add_latent_parts(
+    b: Builder, mixer: Latent, query: str | None, latent: str | None
+) -> list[str]:
+    """Attention of every part of the step, in its form; the last node of each."""
     form = b.latent or ("expanded" if mixer.indexer is None else "absorbed")
     mixed = []
     for index, part in enumerate(b.parts):
@@ -44,10 +55,7 @@ def add_latent(b: Builder, mixer: Latent, source: str | None) -> str:
         else:
             made = _add_expanded(b, mixer, part, suffix, query, latent, *picks)
         mixed.append(made)
-    width = heads * mixer.v_head_dim
-    return b.add(
-        b.weight("output_projection", b.tokens, b.model.hidden, width), "output", *mixed
-    )
+    return mixed
 
 
 def _add_projections(
@@ -75,8 +83,8 @@ def _add_expanded(
     mixer: Latent,
     part: Part,
     suffix: str,
-    query: str,
-    latent: str,
+    query: str | None,
+    latent: str | None,
     *picks: str,
 ) -> str:
     """Keys and values of every head from the latents of the whole context, then attention.
@@ -109,7 +117,12 @@ def _add_expanded(
 
 
 def _add_absorbed(
-    b: Builder, mixer: Latent, part: Part, suffix: str, query: str, *after: str
+    b: Builder,
+    mixer: Latent,
+    part: Part,
+    suffix: str,
+    query: str | None,
+    *after: str | None,
 ) -> str:
     """Queries into the latent space, attention over the rows, results out of it."""
     heads, segment, tokens = mixer.heads // b.plan.tp, part.segment, part.tokens
@@ -148,7 +161,12 @@ def _add_absorbed(
 
 
 def _add_indexer(
-    b: Builder, indexer: IndexerPart, part: Part, suffix: str, query: str, latent: str
+    b: Builder,
+    indexer: IndexerPart,
+    part: Part,
+    suffix: str,
+    query: str | None,
+    latent: str | None,
 ) -> str:
     """Queries of the indexer, scores of every token that is seen, and the best of them."""
     segment, model = part.segment, b.model

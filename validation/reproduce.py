@@ -130,8 +130,8 @@ class Reproduction:
     sensitivity : tuple of Shift
     remarks : tuple of str
         What a reader should know before quoting a row.
-    curves : dict of str to DataFrame
-        What the report draws, by name.
+    curves : dict of str to callable
+        What the report draws, by name: tables that are made when they are asked for.
     quick : bool
         Whether rows were left out, or traces shortened.
     wall_s : float
@@ -144,7 +144,7 @@ class Reproduction:
     assumptions: tuple[Assumption, ...]
     sensitivity: tuple[Shift, ...] = ()
     remarks: tuple[str, ...] = ()
-    curves: dict[str, pd.DataFrame] = field(default_factory=dict)
+    curves: dict[str, Callable[[], pd.DataFrame]] = field(default_factory=dict)
     quick: bool = False
     wall_s: float = 0.0
 

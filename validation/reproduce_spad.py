@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chipsim.validation.reproduce import Assumption, Reproduction, Shift
@@ -89,9 +90,9 @@ def reproduction(request: Request) -> Reproduction:
         tuple(shifts),
         (*REMARKS, *missed, latent_remark()),
         {
-            "curves": curve_frame(),
-            "clusters": cell_frame(found),
-            "counts": tried_frame(cells),
+            "curves": curve_frame,
+            "clusters": partial(cell_frame, found),
+            "counts": partial(tried_frame, cells),
         },
     )
 

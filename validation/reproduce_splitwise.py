@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -99,7 +100,7 @@ def reproduction(request: Request) -> Reproduction:
         _assumptions(request),
         (),
         REMARKS,
-        {"rates": _frame(rates)},
+        {"rates": partial(_frame, rates)},
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,7 +70,7 @@ def reproduction(request: Request) -> Reproduction:
         _assumptions(scenario, drawn),
         () if request.quick else tuple(_moves(cluster, drawn, runs)),
         REMARKS,
-        {"runs": _frame(runs)},
+        {"runs": partial(_frame, runs)},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -89,7 +90,7 @@ def paper_curves() -> tuple[CurvePoint, ...]:
 def curve_points(execution: str | None = None) -> Iterator[Point]:
     """The published curves beside ours, under one block or under each of `BLOCKS`."""
     for block in BLOCKS if execution is None else (execution,):
-        base = _phases(Chip.load(BASE), block)
+        base = _base(block)
         for ref in paper_curves():
             cut = _phases(_cut(ref.resource, ref.value), block)
             latency = base.estimate(ref.phase).latency_s
@@ -110,7 +111,7 @@ def curve_points(execution: str | None = None) -> Iterator[Point]:
 
 def slowdown(ref: CurvePoint, execution: Execution | str | None = None) -> float:
     """Our slowdown of the modeled H100 at the cut of a published point."""
-    base = _phases(Chip.load(BASE), execution)
+    base = _base(execution)
     cut = _phases(_cut(ref.resource, ref.value), execution)
     return cut.estimate(ref.phase).latency_s / base.estimate(ref.phase).latency_s
 
@@ -151,7 +152,7 @@ def mean_ratio(
     chip: str, kind: str, on: PerformanceModel, execution: str | None = None
 ) -> float:
     """Mean of the modeled H100's seconds over those of a chip, over the chip's grid."""
-    base = _phases(Chip.load(BASE), execution)
+    base = _base(execution)
     other = _phases(on, None)
     grid = list(performance_grid(chip, kind))
     ratios = [base.estimate(p).latency_s / other.estimate(p).latency_s for p in grid]
@@ -290,6 +291,18 @@ def _full(chip: Chip, resource: str) -> float:
 def _cut(resource: str, value: float) -> Chip:
     chip = Chip.load(BASE)
     return chip.scaled(**{resource: value / _full(chip, resource)})
+
+
+def _base(execution: Execution | str | None) -> PhaseModel:
+    """The chip that all others are set beside; under one of `BLOCKS` it is remembered."""
+    if isinstance(execution, str) and execution in BLOCKS:
+        return _kept_base(execution)
+    return _phases(Chip.load(BASE), execution)
+
+
+@functools.cache
+def _kept_base(execution: str) -> PhaseModel:
+    return _phases(Chip.load(BASE), execution)
 
 
 def _phases(chip: Chip | PerformanceModel, execution: Execution | str | None) -> PhaseModel:

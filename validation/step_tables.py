@@ -141,25 +141,25 @@ class _Judge:
 
     def _point(self, kind: str, regime: str, prompts: Ints, contexts: Ints) -> Point:
         tokens, n = int(prompts.sum()), len(contexts)
-        head = float(self.sampler.head(len(prompts) + n)[0])
+        head = float(self.sampler.head([len(prompts) + n])[0, 0])
         if kind == "prefill":
-            rest = float(self.sampler.prefill_tokens(tokens)[0]) + head
+            rest = float(self.sampler.prefill_tokens([tokens])[0, 0]) + head
             found = self.table.prefill_s(prompts.tolist())
         elif kind == "decode":
-            rest = float(self.sampler.decode_tokens(n)[0])
+            rest = float(self.sampler.decode_tokens([n])[0, 0])
             found = self.table.decode_s(contexts.tolist())
         else:
-            rest = float(self.sampler.mixed_tokens(tokens + n)[0]) + head
+            rest = float(self.sampler.mixed_tokens([tokens + n])[0, 0]) + head
             found = self.table.mixed_s(prompts.tolist(), 0, contexts.tolist())
         direct = rest + shared(self._prompt_s, prompts) + shared(self._context_s, contexts)
         shape = f"{len(prompts)} prompts, {n} decodes, {tokens + int(contexts.sum())} tokens"
         return self._told(kind, regime, shape, direct, found)
 
     def _prompt_s(self, batch: int, length: int) -> float:
-        return float(self.sampler.prefill_sequences(batch, length, 0)[0])
+        return float(self.sampler.prefill_sequences([(batch, length, 0)])[0, 0])
 
     def _context_s(self, batch: int, length: int) -> float:
-        return float(sum(part[0] for part in self.sampler.decode_sequences(batch, length)))
+        return float(sum(p[0, 0] for p in self.sampler.decode_sequences([(batch, length)])))
 
     def _told(self, kind: str, regime: str, shape: str, direct: float, found: float) -> Point:
         chip = f"{self.case.chip} {self.case.model} {self.case.plan}"

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from chipsim.cost.energies import DEFAULT, Energies
 from chipsim.cost.energy import DIE, Energy, EnergyModel, phase_energy
 from chipsim.errors import InfeasibleError
@@ -20,10 +22,13 @@ from chipsim.ops.checks import positive
 from chipsim.performance import PerformanceModel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from chipsim.chip import Chip
     from chipsim.cost.power import Power
     from chipsim.estimates import Estimate, PhaseEstimate
     from chipsim.execution import Execution
+    from chipsim.latencies import Floats
     from chipsim.ops.operators import Operator
 
 STEPS = 128
@@ -106,6 +111,10 @@ class CappedModel(PerformanceModel):
             The idle chip draws more than the cap; else as `PerformanceModel.estimate`.
         """
         return replace(self.capped(operator).estimate, operator=operator)
+
+    def latencies(self, operators: Sequence[Operator]) -> Floats:
+        """Seconds of operators, each at the clock that the cap leaves it."""
+        return np.array([self.capped(operator).estimate.latency_s for operator in operators])
 
     def capped(self, operator: Operator) -> CappedEstimate:
         """An operator's estimate with its clock and energy (raises as `estimate`)."""

@@ -40,7 +40,8 @@ def sections(made: Reproduction) -> Iterator[Section]:
     missed = [cells(row) for row in made.missed]
     if missed:
         yield Section("Outside the tolerance", rows=[list(COLUMNS), *missed], unfolded=True)
-    for name, frame in made.curves.items():
+    for name, table in made.curves.items():
+        frame = table()
         if name in FIGURES and len(frame):
             yield from FIGURES[name](frame)
     if made.sensitivity:

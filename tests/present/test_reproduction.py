@@ -31,7 +31,7 @@ def made() -> Reproduction:
         (Assumption("chunk", 512, "chosen", "not published"),),
         (Shift("chunk", "256", "code, colocated: machines", 28.0, None),),
         ("An upper bound.",),
-        {"clusters": pd.DataFrame(CLUSTERS)},
+        {"clusters": lambda: pd.DataFrame(CLUSTERS)},
     )
 
 
