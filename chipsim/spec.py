@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+)
 
 from chipsim.errors import ConfigError
 
@@ -25,6 +31,15 @@ class Spec(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _truth_is_no_number(cls, value: object, read: ValidatorFunctionWrapHandler) -> object:
+        """Or ``true`` would be taken for 1."""
+        found = read(value)
+        if isinstance(value, bool) and found is not value:
+            raise ValueError("a number")
+        return found
 
     @classmethod
     def read(cls, data: Mapping[str, Any], where: str | Path) -> Self:

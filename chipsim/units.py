@@ -160,7 +160,7 @@ def quantity(kind: str) -> BeforeValidator:
         if isinstance(value, str):
             return parse(value, kind)
         from_file = bool(info.context and info.context.get("file"))
-        if from_file and value is not None:
+        if from_file:
             raise ValueError(with_unit(kind))
         return value
 
