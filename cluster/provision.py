@@ -39,6 +39,9 @@ MOST_COUNTS = 10**6
 AT_ONCE = 8
 """Counts that are judged together; what is wanted of seeds is asked again behind them."""
 
+IN_VAIN = 128
+"""Runs in which the first seed found nothing, until it is asked whether anything can help."""
+
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[int, int, str], None]
 """Told how many counts are decided, of how many at the most, and the best so far."""
@@ -174,10 +177,11 @@ def provision(
     each = _weights(search, goal, weights)
     counts, price = _in_order(search, each, most, dict(ranges or {}))
     counts, price = counts[price >= above], price[price >= above]
-    reason = search.alone_reason()
-    walk = _Walk(search, counts[: 0 if reason else None], price, spare, common, progress)
-    tried = [each for each in walk if not each.refused]
-    if walk.best is None and not reason and not walk.each_seed:
+    walk = _Walk(search, counts, price, spare, common, progress)
+    tried, reason = _tried(search, walk)
+    if reason:  # no count helps: nothing was worth a run
+        walk = _Walk(search, counts[:0], price, spare, common, progress)
+    elif walk.best is None and not walk.each_seed:
         reason = _exhausted(tried, walk, most)
     return Provision(
         search,
@@ -189,6 +193,24 @@ def provision(
         reason,
         time.perf_counter() - began,
     )
+
+
+def _tried(search: Search, walk: _Walk) -> tuple[list[Candidate], str]:
+    """Counts that were run, or why a request alone breaks the objective.
+
+    That takes a run of all requests one after the other, longer than most that fail: it is
+    made once so many runs were in vain, or at the end.
+    """
+    tried: list[Candidate] = []
+    asked = False
+    for found in walk:
+        tried += [found] * (not found.refused)
+        if len(tried) >= IN_VAIN and walk.by_seed[0] is None and not asked:
+            asked = True
+            if reason := search.alone_reason():
+                return [], reason
+    reason = search.alone_reason() if walk.by_seed[0] is None and not asked else ""
+    return ([], reason) if reason else (tried, "")
 
 
 class _Walk:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import functools
+import threading
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chipsim.chip import Chip
 from chipsim.cluster.latency_build import Sizes, Steps, latency_table
@@ -203,7 +204,7 @@ def _replica(
         )
     else:
         chips = _chips(spec, scenario)
-        build = _build if chips.from_files else _kept
+        build = _build if chips.from_files else _once
         table = build(chips, need.steps, need.rounded, need.whole_prompts, with_energy)
     table = scaled(table, spec.prefill_factor, spec.decode_factor)
     return Replica(table, chip, plan, precision)
@@ -253,6 +254,14 @@ def _build(
 
 _kept = functools.lru_cache(maxsize=32)(_build)
 """Tables of library chips and models, kept for the next run."""
+
+_LOCKS: dict[tuple[Any, ...], threading.Lock] = {}
+
+
+def _once(*key: Any) -> LatencyTable:
+    """As `_kept`; of several threads that want a table one makes it, and the others wait."""
+    with _LOCKS.setdefault(key, threading.Lock()):
+        return _kept(*key)
 
 
 def wire_bytes(model: ModelSpec, precision: Precision, form: str | None) -> float:

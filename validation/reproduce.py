@@ -6,11 +6,12 @@ name -> simulations and estimates -> Reproduction (rows, assumptions, sensitivit
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from chipsim.errors import ConfigError, UnknownNameError
 
@@ -32,6 +33,9 @@ REPRODUCTIONS = {
 """By name, the module whose function ``reproduction`` makes it."""
 
 Told = Callable[[str], None]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +203,17 @@ class Request:
     workers: int
     journal: Journal | None
     told: Told
+
+    def each(self, work: Callable[[T], R], given: Iterable[T]) -> list[R]:
+        """What ``work`` makes of each, in order, as many at once as there are workers.
+
+        Searches that do not wait for each other: while one makes its tables, which takes the
+        interpreter, others run clusters, which does not.
+        """
+        if self.workers == 1:
+            return [work(one) for one in given]
+        with ThreadPoolExecutor(self.workers) as threads:
+            return list(threads.map(work, given))
 
 
 def reproduce(

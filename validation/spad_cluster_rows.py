@@ -37,21 +37,29 @@ def table_of(
     Searches start near what ``alike`` has, another table, or near the H100 cluster's count.
     """
     found: dict[tuple[str, str], Cell] = {}
-    for trace in TRACES:
-        for name in systems:
-            other = (alike or {}).get((trace, name))
-            if other is None and not SYSTEMS[name].colocated:
-                other = found.get((trace, "h100"))
-            found[trace, name] = provisioned(
-                trace,
-                SYSTEMS[name],
-                given,
-                workers=request.workers,
-                journal=request.journal,
-                near=None if other is None else other.instances,
-                told=request.told,
-            )
-    return found
+
+    def near(trace: str, name: str) -> int | None:
+        other = (alike or {}).get((trace, name))
+        if other is None and not SYSTEMS[name].colocated:
+            other = found.get((trace, "h100"))
+        return None if other is None else other.instances
+
+    def cell(key: tuple[str, str]) -> Cell:
+        return provisioned(
+            key[0],
+            SYSTEMS[key[1]],
+            given,
+            workers=request.workers,
+            journal=request.journal,
+            near=near(*key),
+            told=request.told,
+        )
+
+    every = [(trace, name) for trace in TRACES for name in systems]
+    leading = [key for key in every if key[1] == "h100" and key not in (alike or {})]
+    for keys in (leading, [key for key in every if key not in leading]):
+        found |= dict(zip(keys, request.each(cell, keys), strict=True))
+    return {key: found[key] for key in every}
 
 
 def tables(

@@ -56,7 +56,8 @@ Roles = tuple[int, int]
 
 def reuse_rows(request: Request, given: Assumptions) -> Iterator[Figure]:
     """Savings of every reuse that the paper has, at the largest rate that the cluster holds."""
-    for row in reference_table("spad_reuse").rows:
+
+    def figures(row: Row) -> list[Figure]:
         used = replace(
             given,
             trace_s=min(SHORT_S, given.trace_s),
@@ -64,7 +65,10 @@ def reuse_rows(request: Request, given: Assumptions) -> Iterator[Figure]:
             rate_rps=row.positive("rate_rps"),
             served=SERVED[row.text("model")],
         )
-        yield from _rows_of(request, row, used)
+        return list(_rows_of(request, row, used))
+
+    for made in request.each(figures, reference_table("spad_reuse").rows):
+        yield from made
 
 
 def _rows_of(request: Request, row: Row, used: Assumptions) -> Iterator[Figure]:

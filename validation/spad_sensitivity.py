@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from chipsim.cost import chip_cost
@@ -76,12 +77,15 @@ def shifts_of(
     tables: Changes = ()
     if measured is not None:
         tables = (("steps", "the author's tables", {"steps": str(measured)}),)
-    found = [
-        made.machines(trace, name, change)
-        for trace in TRACES
-        for name, changes in MOVED.items()
-        for change in (*changes, *tables)
-    ]
+    request.each(lambda key: made.cell(key[0], key[1], {}), list(product(TRACES, MOVED)))
+    found = request.each(
+        lambda moved: made.machines(*moved),
+        [
+            (trace, name, change)
+            for trace, name in product(TRACES, MOVED)
+            for change in (*MOVED[name], *tables)
+        ],
+    )
     for row in reference_table("spad_savings").rows:
         key = row.text("trace"), row.text("against"), row.text("of")
         found += [made.saving(*key, change) for change in (*MOVED[key[1]], *tables)]

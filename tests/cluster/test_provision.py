@@ -98,6 +98,24 @@ def test_bounds_never_refuse_what_holds(tmp_path: Path, routing: str) -> None:
     assert refused < 16
 
 
+def test_whether_anything_can_help_is_asked_sooner_or_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After no run in vain, or only at the end: the same answer, and as few runs."""
+    answers = []
+    for patience in (1, 10**6):
+        monkeypatch.setattr("chipsim.cluster.provision.IN_VAIN", patience)
+        answers += [
+            provision(Search(given), "instances", most=MOST)
+            for given in (scenario(tmp_path), scenario(tmp_path, ttft=0.02))
+        ]
+    for sooner, later in zip(answers[:2], answers[2:], strict=True):
+        assert sooner.best == later.best
+        assert (sooner.tried, sooner.reason) == (later.tried, later.reason)
+    assert answers[1].tried == ()
+    assert "alone breaks" in answers[1].reason
+
+
 def test_work_bound_is_the_closed_form() -> None:
     # Two workers, each best at one of two jobs of 10 s: 10 s suffice, 9.9 s do not.
     assert _shared([(10.0, 20.0, 10.0), (20.0, 10.0, 10.0)])

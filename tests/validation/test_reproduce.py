@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -129,6 +131,18 @@ def test_the_largest_rate_of_a_built_cluster_is_sought_up_and_down(
     rate, said = spad_reuse.held(request, "code", built, Assumptions(rate_rps=100.0))
     assert rate == (None if found is None else pytest.approx(found))
     assert ("3 Decode machines prefill" in said) == (found is not None)
+
+
+def test_searches_at_once_come_back_in_order() -> None:
+    both = threading.Barrier(2)
+
+    def work(number: int) -> int:
+        both.wait(timeout=10.0)  # two are at work, or this raises
+        return number**2
+
+    request = Request(False, None, 2, None, lambda _: None)
+    assert request.each(work, range(6)) == [0, 1, 4, 9, 16, 25]
+    assert replace(request, workers=1).each(lambda n: n + 1, [3, 1]) == [4, 2]
 
 
 def test_splitwises_batching_knows_machines_of_one_rank() -> None:
