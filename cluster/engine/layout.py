@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 LOG = 1 << 20
 """Rows of a log that are kept before they are handed over."""
+AHEAD = 32
+"""Decode steps that an instance plans at once; between two changes there are about five."""
 LISTED, CROWD = 4096, 64
 """Tasks of Splitwise's lists at first; arrivals of one instant that find room."""
 
@@ -77,6 +79,7 @@ def lay_out(
         edges=np.zeros((len(ranks), int(pools["block"].max()) if growing else 1), np.int64),
         touched=np.zeros(len(instances), np.int64),
         called=np.zeros(len(instances), np.int64),
+        ends=np.zeros((len(instances), AHEAD)),
         able=np.zeros((2, len(instances)), np.int64),
         **_lists(len(ranks), len(records), pools),
         order=order,
@@ -99,7 +102,7 @@ def lay_out(
 def gap_room(state: State) -> int:
     """The most rows of gaps that one instant can write: each sequence once, and each rank."""
     ranks, batch = state.finish.shape
-    return ranks + 2 * min(ranks * batch, len(state.requests))
+    return ranks * (1 + AHEAD) + 2 * min(ranks * batch, len(state.requests))
 
 
 @kernel
@@ -179,6 +182,9 @@ def _sim(options: Options, pools: Records, instances: Records, timers: Records) 
         or not options.keep_mixed
     )
     sim["next_check_s"] = options.switch_every_s if options.switch_every_s > 0 else np.inf
+    # A log of steps is written in order of time, and whoever asks in vain waits for steps.
+    if not options.log_steps and options.retry_s == 0.0:
+        sim["ahead"], sim["unseen"] = AHEAD, AHEAD * len(instances)
     sim["decode_final"] = bool((pools["reserve"] == codes.RESERVE_FINAL).all())
     return sim
 

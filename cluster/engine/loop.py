@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chipsim.cluster.engine.ahead import catch_up, cut_short, go_on_alone, plan_no_more
 from chipsim.cluster.engine.batching import form_step
 from chipsim.cluster.engine.changes import befall, check_load
 from chipsim.cluster.engine.codes import (
@@ -52,20 +53,22 @@ def advance(table: Ints, gap_room: int, step_room: int, list_room: int) -> int:
     S = in_kernel(table)
     sim = S.sim[0]
     while True:
+        if _full(S, gap_room, step_room, list_room):
+            return NO_ROOM
         now = next_time(S)
         if now == np.inf or 0 < sim.retriers <= sim.in_vain:
             now = next_chance(S)
         if now == np.inf:
             return DONE
         if now > sim.max_time_s:
+            catch_up(S, sim.max_time_s)
             return TIME_BOUND
-        if sim.events >= sim.max_events:
-            return EVENT_BOUND
-        if sim.gaps + gap_room > S.gaps.shape[0] or sim.steps + step_room > S.log.shape[0]:
-            return NO_ROOM
-        if sim.most_listed + list_room > S.pending.shape[1]:
-            return NO_ROOM
-        sim.now_s = now
+        if sim.events + sim.unseen >= sim.max_events:
+            if sim.unseen == 0:
+                return EVENT_BOUND
+            plan_no_more(S)
+            continue
+        sim.again, sim.now_s = now == sim.now_s, now
         while True:
             end_steps(S, now)
             if min(next_given(S), sim.next_check_s) == now:
@@ -74,9 +77,21 @@ def advance(table: Ints, gap_room: int, step_room: int, list_room: int) -> int:
                 arrive(S, now)
             if sim.released or sim.called > 0:
                 serve_handoffs(S)
+            go_on_alone(S)
             if next_time(S) > now:
                 break
         start_steps(S)
+
+
+@hot_part
+def _full(S: State, gap_room: int, step_room: int, list_room: int) -> bool:
+    """Whether a log or a list has less room left than one instant may take."""
+    sim = S.sim[0]
+    return (
+        sim.gaps + gap_room > S.gaps.shape[0]
+        or sim.steps + step_room > S.log.shape[0]
+        or sim.most_listed + list_room > S.pending.shape[1]
+    )
 
 
 @hot_part
@@ -174,6 +189,9 @@ def fire_timers(S: State, now: float) -> None:
         timer = S.timers[sim.timed]
         sim.timed += 1
         sim.events += 1
+        if S.instances[timer.instance].planned > 0:
+            cut_short(S, timer.instance)
+            end_steps(S, now)
         befall(S, timer.kind, timer.instance, timer.value)
     if sim.next_check_s == now:
         sim.next_check_s += sim.switch_every_s

@@ -30,9 +30,10 @@ from chipsim.cluster.engine.queues import queue_push
 from chipsim.cluster.engine.routing import to_decode, to_prefill
 from chipsim.cluster.engine.running import dismiss, join_decodes, leave_decodes
 from chipsim.cluster.engine.splitwise import arrive_prompt, mixed_pool, token_jsq
+from chipsim.cluster.engine.tokens import emit
 from chipsim.cluster.engine.touch import charge, touch
 from chipsim.cluster.engine.transfer import hand_off
-from chipsim.kernels.jit import hot_part, part
+from chipsim.kernels.jit import part
 
 if TYPE_CHECKING:
     from chipsim.cluster.engine.state import State
@@ -140,26 +141,6 @@ def enqueue(S: State, k: int, r: int, ahead: bool) -> None:
     rank.queue = queue_push(S.requests, rank.queue, r, k0, k1)
     rank.waiting += 1
     touch(S, rank.instance)
-
-
-@part
-def emit(S: State, r: int, time_s: float) -> None:
-    """A token on its own: the first one, or one after a break."""
-    request = S.requests[r]
-    if np.isnan(request.first_token_s):
-        request.first_token_s = time_s
-    else:
-        log_gap(S, time_s - request.last_s, 1)
-    request.last_s = time_s
-
-
-@hot_part
-def log_gap(S: State, gap_s: float, count: int) -> None:
-    """Note that so many tokens came so long after the ones before them."""
-    sim = S.sim[0]
-    if sim.log_gaps:
-        S.gaps[sim.gaps], S.gap_counts[sim.gaps] = gap_s, count
-        sim.gaps += 1
 
 
 @part

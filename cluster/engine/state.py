@@ -153,6 +153,8 @@ INSTANCE_STATE = np.dtype(
         ("start_s", "f8"),
         ("iteration_s", "f8"),
         ("ended_s", "f8"),  # end of the last step
+        ("planned", "i8"),  # steps of State.ends behind the first, and those that are over
+        ("passed", "i8"),
         ("waiting", "i8"),  # requests and blocks when the step started, for the log
         ("blocks", "i8"),
         ("touched", "i8"),
@@ -185,6 +187,9 @@ INSTANCE_STATE = np.dtype(
 SIM = np.dtype(
     [
         ("now_s", "f8"),
+        ("again", "i8"),  # what happens now follows from steps that began now
+        ("ahead", "i8"),  # decode steps that an instance may plan at once
+        ("unseen", "i8"),  # the most events that are over and not counted yet
         ("stopped", "i8"),  # codes.STOPPED
         ("events", "i8"),
         ("max_events", "i8"),
@@ -322,6 +327,8 @@ class State(NamedTuple):
     touched, called : (instances,)
         Heaps of the instances to look at before time goes on: may form a batch; may have
         room for a hand-off.
+    ends : (instances, ahead)
+        When the decode steps end that an instance planned, see `ahead`.
     able : (2, instances)
         Instances that may prefill, and that may decode.
     pending, batch, chosen : (ranks, ·), (ranks, batch), (batch,)
@@ -352,6 +359,7 @@ class State(NamedTuple):
     edges: Ints
     touched: Ints
     called: Ints
+    ends: Floats
     able: Ints
     pending: Ints
     batch: Ints
@@ -395,6 +403,7 @@ _STATE = ViewType(
         ("edges", array_type("i8", 2)),
         ("touched", array_type("i8", 1)),
         ("called", array_type("i8", 1)),
+        ("ends", array_type("f8", 2)),
         ("able", array_type("i8", 2)),
         ("pending", array_type("i8", 2)),
         ("batch", array_type("i8", 2)),

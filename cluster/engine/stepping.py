@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chipsim.cluster.engine.ahead import decoding_seconds, pass_steps, plan_ahead
 from chipsim.cluster.engine.codes import DECODE_STEP, IDLE, MIXED_STEP, PREFILL_STEP
 from chipsim.cluster.engine.kv import keep
-from chipsim.cluster.engine.requests import emit, end_decode, end_prefill, log_gap
-from chipsim.cluster.engine.running import next_finished, step_contexts
-from chipsim.cluster.engine.steps import decode_seconds, mixed_seconds, prefill_seconds
+from chipsim.cluster.engine.requests import end_decode, end_prefill
+from chipsim.cluster.engine.running import next_finished
+from chipsim.cluster.engine.steps import mixed_seconds, prefill_seconds
+from chipsim.cluster.engine.tokens import tick
 from chipsim.cluster.engine.touch import charge, set_clock, touch
 from chipsim.cluster.engine.transfer import send_chunk
 from chipsim.kernels.jit import hot_part, part
@@ -35,7 +37,10 @@ def start_step(S: State, i: int, kind: int) -> None:
         for k in range(instance.first, instance.first + instance.ranks):
             instance.joules += rank_seconds(S, S.joules, k) * iterations
     instance.step, instance.start_s, instance.iteration_s = kind, now, seconds
-    set_clock(S, i, now + seconds * iterations)
+    end = now + seconds * iterations
+    if kind == DECODE_STEP and S.sim[0].ahead > 0 and end > now:
+        end = plan_ahead(S, i, end)
+    set_clock(S, i, end)
     if S.sim[0].log_steps:
         instance.waiting, instance.blocks = 0, instance.used
         for k in range(instance.first, instance.first + instance.ranks):
@@ -47,9 +52,9 @@ def rank_seconds(S: State, steps: Steps, k: int) -> float:
     """What a table says of a rank's step; 0 if it does nothing."""
     rank, table = S.ranks[k], S.pools[S.ranks[k].pool].table
     n, tokens = rank.decodes, rank.tokens
-    context, bounded = float(rank.context), float(rank.bounded)
     if tokens == 0:
-        return decode_seconds(steps, table, n, context, bounded) if n > 0 else 0.0
+        return decoding_seconds(S, steps, k, 0)
+    context, bounded = float(rank.context), float(rank.bounded)
     squares, earlier, ending = rank.squares, rank.earlier, rank.ending
     if n == 0:
         return prefill_seconds(steps, table, tokens, squares, earlier, ending)
@@ -58,11 +63,14 @@ def rank_seconds(S: State, steps: Steps, k: int) -> float:
     )  # fmt: skip
 
 
-@hot_part
+@part
 def end_step(S: State, i: int) -> None:
     """Account for a step that ends now, and let every rank's requests go on."""
     instance, now = S.instances[i], S.sim[0].now_s
     set_clock(S, i, np.inf)
+    if instance.planned > 0:
+        pass_steps(S, i, np.inf)
+        instance.planned = 0
     if S.sim[0].log_steps:
         log_step(S, i)
     busy = now - instance.start_s
@@ -89,39 +97,12 @@ def end_decodes(S: State, k: int) -> None:
     instance = S.instances[rank.instance]
     instance.decode_tokens += rank.decodes * rank.iterations
     for done in range(1, rank.iterations):
-        _tick(S, k, instance.start_s + instance.iteration_s * done)
-    _tick(S, k, S.sim[0].now_s)
+        tick(S, k, instance.start_s + instance.iteration_s * done)
+    tick(S, k, S.sim[0].now_s)
     r = next_finished(S, k)
     while r >= 0:
         end_decode(S, k, r)
         r = next_finished(S, k)
-
-
-@hot_part
-def _tick(S: State, k: int, time_s: float) -> None:
-    """One more token for every decode of a rank."""
-    rank = S.ranks[k]
-    old = rank.decodes - _emit_fresh(S, k, time_s)
-    if old > 0:
-        log_gap(S, time_s - rank.last_s, old)
-    rank.last_s = time_s
-    step_contexts(S, k)
-
-
-@hot_part
-def _emit_fresh(S: State, k: int, time_s: float) -> int:
-    """Those whose first step this was have gaps of their own; how many."""
-    rank, count = S.ranks[k], 0
-    start = S.instances[rank.instance].start_s
-    r = rank.fresh
-    while r >= 0:
-        request = S.requests[r]
-        emit(S, r, time_s)
-        if np.isnan(request.decode_start_s):
-            request.decode_start_s = start
-        r, count = request.chain, count + 1
-    rank.fresh, rank.fresh_on_edge = -1, 0
-    return count
 
 
 @part
