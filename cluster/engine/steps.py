@@ -25,6 +25,9 @@ Floats = npt.NDArray[np.float64]
 
 PER_OCTAVE = 4
 """Points of a context axis between a power of two and the next."""
+_BITS = 52 - 2
+_FIRST = (1023 + 2) * PER_OCTAVE - PER_OCTAVE
+"""A float's exponent and the first two bits of its fraction number the points from 4.0 on."""
 
 
 class Steps(NamedTuple):
@@ -75,19 +78,17 @@ def at_tokens(table: Floats, kind: int, tokens: int) -> float:
 @inline
 def octave_point(index: int) -> float:
     """Point of a context axis: 0, 1 ... PER_OCTAVE, then PER_OCTAVE to each octave."""
-    octave = index // PER_OCTAVE
-    if octave == 0:
+    if index < PER_OCTAVE:
         return float(index)
-    return math.ldexp(PER_OCTAVE + index % PER_OCTAVE, octave - 1)
+    return float(np.int64((index + _FIRST) << _BITS).view(np.float64))
 
 
 @inline
-def octave_place(value: float) -> float:
-    """Place of a number from 0 on a context axis: index and, behind the point, the share."""
+def octave_index(value: float) -> int:
+    """The last point of a context axis up to a number from 0 on."""
     if value < PER_OCTAVE:
-        return value
-    mantissa, exponent = math.frexp(value / PER_OCTAVE)  # mantissa: 0.5 ... 1
-    return PER_OCTAVE * (exponent + 2.0 * mantissa - 1.0)
+        return int(value)
+    return int((np.float64(value).view(np.int64) >> _BITS) - _FIRST)
 
 
 @inline
@@ -96,10 +97,9 @@ def decode_attention(steps: Steps, kind: int, bounded: int, n: int, context: flo
     table = steps.contexts
     row = min(n, table.shape[2] - 1)
     last = table.shape[3] - 1
-    place = octave_place(context / n)
-    # Beyond the axis the last piece goes on.
-    index = min(int(place), last - 1)
     mean = context / n
+    # Beyond the axis the last piece goes on.
+    index = min(octave_index(mean), last - 1)
     low, high = octave_point(index), octave_point(index + 1)
     share = (mean - low) / (high - low)
     start, end = table[kind, bounded, row, index], table[kind, bounded, row, index + 1]

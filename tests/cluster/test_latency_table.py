@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chipsim import Phase
-from chipsim.cluster.engine.steps import octave_place, octave_point
+from chipsim.cluster.engine.steps import octave_index, octave_point
 from chipsim.cluster.latency_build import latency_table
 from chipsim.cluster.latency_table import LatencyTable, stack_tables
 from chipsim.cluster.sampling import geometric_grid, token_grid
@@ -156,7 +156,7 @@ def test_sizes_from_one() -> None:
 
 @given(st.floats(0.0, 1e7))
 def test_the_place_of_a_number_lies_between_its_points(value: float) -> None:
-    index = int(octave_place(value))
+    index = octave_index(value)
     assert octave_point(index) <= value < octave_point(index + 1)
 
 
