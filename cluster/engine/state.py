@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from chipsim.cluster.engine.inputs import LINK, POOL, TIMER
-from chipsim.cluster.engine.view import ViewType, array_type, table_of, view_of
+from chipsim.cluster.engine.view import ViewType, array_type, cells_type, table_of, view_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -388,37 +388,37 @@ _STEPS = ViewType(
 )  # fmt: skip
 _STATE = ViewType(
     (
-        ("requests", array_type(REQUEST, 1)),
-        ("ranks", array_type(RANK, 1)),
-        ("instances", array_type(INSTANCE_STATE, 1)),
-        ("pools", array_type(POOL, 1)),
-        ("links", array_type(LINK, 2)),
-        ("sim", array_type(SIM, 1)),
+        ("requests", cells_type(REQUEST, 1)),
+        ("ranks", cells_type(RANK, 1)),
+        ("instances", cells_type(INSTANCE_STATE, 1)),
+        ("pools", cells_type(POOL, 1)),
+        ("links", cells_type(LINK, 2)),
+        ("sim", cells_type(SIM, 1)),
         ("steps", _STEPS),
         ("joules", _STEPS),
-        ("values", array_type("f8", 2)),
-        ("tree", array_type("i8", 2)),
-        ("finish", array_type("i8", 2)),
-        ("saturate", array_type("i8", 2)),
-        ("edges", array_type("i8", 2)),
-        ("touched", array_type("i8", 1)),
-        ("called", array_type("i8", 1)),
-        ("ends", array_type("f8", 2)),
-        ("able", array_type("i8", 2)),
-        ("pending", array_type("i8", 2)),
-        ("batch", array_type("i8", 2)),
-        ("chosen", array_type("i8", 1)),
-        ("order", array_type("i8", 1)),
-        ("chain_start", array_type("i8", 1)),
-        ("chains", array_type("i8", 1)),
-        ("caches", array_type(CACHE, 1)),
-        ("nodes", array_type(NODE, 1)),
-        ("buckets", array_type("i8", 1)),
-        ("tiers", array_type(TIER_STATE, 2)),
-        ("timers", array_type(TIMER, 1)),
-        ("gaps", array_type("f8", 1)),
-        ("gap_counts", array_type("i4", 1)),
-        ("log", array_type(STEP, 1)),
+        ("values", cells_type("f8", 2)),
+        ("tree", cells_type("i8", 2)),
+        ("finish", cells_type("i8", 2)),
+        ("saturate", cells_type("i8", 2)),
+        ("edges", cells_type("i8", 2)),
+        ("touched", cells_type("i8", 1)),
+        ("called", cells_type("i8", 1)),
+        ("ends", cells_type("f8", 2)),
+        ("able", cells_type("i8", 2)),
+        ("pending", cells_type("i8", 2)),
+        ("batch", cells_type("i8", 2)),
+        ("chosen", cells_type("i8", 1)),
+        ("order", cells_type("i8", 1)),
+        ("chain_start", cells_type("i8", 1)),
+        ("chains", cells_type("i8", 1)),
+        ("caches", cells_type(CACHE, 1)),
+        ("nodes", cells_type(NODE, 1)),
+        ("buckets", cells_type("i8", 1)),
+        ("tiers", cells_type(TIER_STATE, 2)),
+        ("timers", cells_type(TIMER, 1)),
+        ("gaps", cells_type("f8", 1)),
+        ("gap_counts", cells_type("i4", 1)),
+        ("log", cells_type(STEP, 1)),
     )
 )
 in_kernel = view_of(_STATE)
