@@ -89,10 +89,10 @@ def lay_out(
         gap_counts=np.zeros(0, np.int32),
         log=np.zeros(0, STEP),
     )
-    rows = LOG + gap_room(state) if options.log_gaps else gap_room(state)
+    rows = min(LOG, int(requests.output.sum())) if options.log_gaps else 0
     state = state._replace(
-        gaps=np.empty(rows),
-        gap_counts=np.empty(rows, np.int32),
+        gaps=np.empty(rows + gap_room(state)),
+        gap_counts=np.empty(rows + gap_room(state), np.int32),
         log=np.empty((LOG if options.log_steps else 0) + len(instances), STEP),
     )
     prepare(Packed(state).table)

@@ -31,7 +31,7 @@ class Outcome:
         One row per request: `state.REQUEST_OUT`; times NaN where they did not come to pass.
     gaps, gap_counts : (m,) float64, int32
         Seconds between a token and the one before it of the same request, and how many
-        tokens share that row.
+        tokens share that row; in no order.
     instances : (instances,) structured
         ``prefill_s, decode_s, mixed_s`` (busy), ``steps, prompt_tokens, decode_tokens,
         used_seconds`` (blocks x seconds), ``joules``, ...
@@ -101,23 +101,15 @@ def run(
     tiers = _no_tiers(len(pools)) if tiers is None else tiers
     check(requests, steps, pools, instances, links, tiers, timers, options, joules)
     state = lay_out(requests, steps, pools, instances, links, tiers, timers, options, joules)
-    packed, gaps, counts, rows = Packed(state), [], [], []
+    packed, logs = Packed(state), []
     ends = [*(at for at in looks if enough and at < options.max_time_s), options.max_time_s]
     state.sim[0]["max_time_s"] = ends[0]
     while True:
-        room = gap_room(state), len(instances), list_room(pools)
-        stopped = advance(packed.table, *room)
-        sim = state.sim[0]
-        gaps.append(state.gaps[: sim["gaps"]].copy())
-        counts.append(state.gap_counts[: sim["gaps"]].copy())
-        rows.append(state.log[: sim["steps"]].copy())
-        sim["gaps"], sim["steps"] = 0, 0
-        if sim["most_listed"] + list_room(pools) > state.pending.shape[1]:
-            longer = np.zeros((state.pending.shape[0], 2 * state.pending.shape[1]), np.int64)
-            longer[:, : state.pending.shape[1]] = state.pending
-            state = state._replace(pending=longer)
-            packed = Packed(state)
+        stopped = advance(packed.table, gap_room(state), len(instances), list_room(pools))
         if stopped == codes.NO_ROOM:
+            logs.append(_logged(state))
+            state = _with_room(state, list_room(pools))
+            packed = Packed(state)
             continue
         at = ends.pop(0)
         if stopped != codes.TIME_BOUND or not ends:
@@ -126,13 +118,19 @@ def run(
             break
         state.sim[0]["max_time_s"] = ends[0]
     _close(state)
+    logs.append(_logged(state))
+    # One log is most of a short run's memory: it is handed on as it is.
+    gaps, counts, rows = (
+        parts[0] if len(parts) == 1 else np.concatenate(parts)
+        for parts in zip(*logs, strict=True)
+    )
     return Outcome(
         requests=state.requests[[name for name, _ in REQUEST_OUT]],
-        gaps=np.concatenate(gaps),
-        gap_counts=np.concatenate(counts),
+        gaps=gaps,
+        gap_counts=counts,
         instances=state.instances,
         caches=state.caches,
-        steps=np.concatenate(rows),
+        steps=rows,
         stopped=codes.STOPPED[stopped],
         end_s=float(state.sim[0]["now_s"]),
         events=int(state.sim[0]["events"]),
@@ -141,6 +139,26 @@ def run(
 
 
 _links, _no_tiers, _no_timers = links, tiers, timers
+
+
+def _logged(state: State) -> tuple[Floats, Ints, Records]:
+    """What the logs hold: gaps, their counts, steps."""
+    gaps, steps = state.sim[0]["gaps"], state.sim[0]["steps"]
+    return state.gaps[:gaps], state.gap_counts[:gaps], state.log[:steps]
+
+
+def _with_room(state: State, listed: int) -> State:
+    """The same with new logs, and longer lists of tasks where so many do not fit any more."""
+    sim, pending = state.sim[0], state.pending
+    sim["gaps"], sim["steps"] = 0, 0
+    if sim["most_listed"] + listed > pending.shape[1]:
+        pending = np.concatenate([pending, np.zeros_like(pending)], axis=1)
+    return state._replace(
+        gaps=np.empty_like(state.gaps),
+        gap_counts=np.empty_like(state.gap_counts),
+        log=np.empty_like(state.log),
+        pending=pending,
+    )
 
 
 def _close(state: State) -> None:
