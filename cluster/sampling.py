@@ -58,10 +58,15 @@ class StepSampler:
         self.phases, self.energy = phases, energy
         self.ranks = phases.plan.dp
         self.limit = sequence_limit(phases)
+        self._prefills: dict[int, Floats] = {}
 
     def prefill_tokens(self, tokens: Iterable[int]) -> Floats:
-        """What goes with the tokens of a prefill step alone."""
-        return self._tokens([Phase.prefill(self.ranks, each) for each in tokens], _body)
+        """What goes with the tokens of a prefill step alone; remembered."""
+        wanted = list(tokens)
+        fresh = sorted({*wanted} - self._prefills.keys())
+        found = self._tokens([Phase.prefill(self.ranks, each) for each in fresh], _body)
+        self._prefills |= zip(fresh, found.T, strict=True)
+        return np.stack([self._prefills[each] for each in wanted], axis=1)
 
     def mixed_tokens(self, tokens: Iterable[int]) -> Floats:
         """The same in a step of prompts and decodes together."""

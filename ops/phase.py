@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from chipsim.errors import ConfigError
-from chipsim.ops.checks import whole
+from chipsim.ops.checks import LARGEST, whole
 
 KINDS = ("prefill", "decode", "mixed", "encode")
 
@@ -18,6 +18,12 @@ class Segment(NamedTuple):
     batch: int
     query: int
     context: int
+
+
+LEAST = (("batch", 1), ("query", 1), ("context", 1), ("draft", 0), ("decodes", 0),
+         ("decode_context", 0))  # fmt: skip
+LEAST_MIXED = (*LEAST[:4], ("decodes", 1), ("decode_context", 1))
+"""Fields of a phase that are whole numbers, and the least of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +58,12 @@ class Phase:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ConfigError("phase", "kind", self.kind, ", ".join(KINDS))
-        mixed = 1 if self.kind == "mixed" else 0
-        least = {"batch": 1, "query": 1, "context": 1, "draft": 0}
-        least |= {"decodes": mixed, "decode_context": mixed}
-        for field, smallest in least.items():
-            value = whole(self.kind, field, getattr(self, field), least=smallest)
-            object.__setattr__(self, field, value)
+        mixed = self.kind == "mixed"
+        # Tables make thousands: the common case must cost no call.
+        for field, least in LEAST_MIXED if mixed else LEAST:
+            value = getattr(self, field)
+            if type(value) is not int or not least <= value <= LARGEST:
+                object.__setattr__(self, field, whole(self.kind, field, value, least=least))
         if self.query > self.context:
             raise ConfigError(
                 self.kind, "query", self.query, f"at most the context {self.context}"

@@ -128,6 +128,7 @@ def assumptions(given: Assumptions) -> tuple[Assumption, ...]:
                    "every request counts in the author's simulator"),
         Assumption("reference", given.reference, "published"),
         Assumption("searched_from", NEAR, "chosen",
-                   f"share of what a trace of {SHORT_S:g} s, or the H100 cluster, needs; fewer "
-                   "machines are run where the answer is the least that was"),
+                   f"share of what a trace of {SHORT_S:g} s, or the H100 cluster, needs, or "
+                   "the built one has; fewer machines are run where the answer is the least "
+                   "that was"),
     )  # fmt: skip

@@ -82,7 +82,8 @@ def _rows_of(request: Request, row: Row, used: Assumptions) -> Iterator[Figure]:
     )
     needed, why = None, moved
     if rate is not None:
-        needed, why = _instead(request, trace, replace(used, rate_rps=rate))
+        alike = sum(built.values()) * used.served.instances
+        needed, why = _instead(request, trace, replace(used, rate_rps=rate), alike)
     yield Figure(
         f"{name}: H100 machines instead", "policy", row.positive("h100"), needed, "machines",
         None, f"{rule}; {why}",
@@ -97,11 +98,16 @@ def _rows_of(request: Request, row: Row, used: Assumptions) -> Iterator[Figure]:
         )  # fmt: skip
 
 
-def _instead(request: Request, trace: str, used: Assumptions) -> tuple[int | None, str]:
-    """H100 machines that hold a rate, and how they are split, or why none do."""
+def _instead(
+    request: Request, trace: str, used: Assumptions, alike: int
+) -> tuple[int | None, str]:
+    """H100 machines that hold a rate, and how they are split, or why none do.
+
+    The search starts near the ``alike`` instances of the built cluster.
+    """
     cell = provisioned(
         trace, SYSTEMS["h100"], used, workers=request.workers, journal=request.journal,
-        told=request.told,
+        near=alike, told=request.told,
     )  # fmt: skip
     counts = cell.figure("machines")
     said = f"at {used.rate_rps:g}/s: {', '.join(cell.splits) or cell.answer.reason}"
