@@ -99,7 +99,7 @@ class CappedModel(PerformanceModel):
         super().__init__(chip, execution)
         self.cap_w = positive("power cap", "cap_w", cap_w)
         self.energy = EnergyModel(self.chip, energies)
-        self._clocked: dict[int, PerformanceModel] = {}
+        self._clocked: dict[int, tuple[PerformanceModel, float]] = {}
         self._solved: dict[Operator, CappedEstimate] = {}
 
     def estimate(self, operator: Operator) -> Estimate:
@@ -118,7 +118,7 @@ class CappedModel(PerformanceModel):
 
     def capped(self, operator: Operator) -> CappedEstimate:
         """An operator's estimate with its clock and energy (raises as `estimate`)."""
-        key = replace(operator, name="")  # type: ignore[type-var]
+        key = operator.unnamed()
         known = self._solved.get(key)
         if known is None:
             known = self._solved[key] = self._solve(key)
@@ -168,21 +168,23 @@ class CappedModel(PerformanceModel):
         return CappedEstimate(stretched, slowest.clock, energy)
 
     def _at(self, step: int, operator: Operator) -> CappedEstimate:
-        clock = step / STEPS
-        found = self._model(step).estimate(operator)
+        model, square = self._clock(step)
+        found = model.estimate(operator)
         full = self.energy.operator(found)
-        square = self.energy.energies.voltage.supply(clock) ** 2
         parts = {
             name: full.parts[name] * (square if name in DIE else 1.0)
             for name in (*DIE, "memory", "link")
         }
-        return CappedEstimate(found, clock, self.energy.drawn(parts, found.latency_s))
+        return CappedEstimate(found, step / STEPS, self.energy.drawn(parts, found.latency_s))
 
-    def _model(self, step: int) -> PerformanceModel:
+    def _clock(self, step: int) -> tuple[PerformanceModel, float]:
+        """The chip at a clock, and the square of its supply over the full one."""
         known = self._clocked.get(step)
         if known is None:
-            chip = self.chip if step == STEPS else self.chip.scaled(clock=step / STEPS)
-            known = self._clocked[step] = PerformanceModel(chip, self.execution)
+            clock = step / STEPS
+            chip = self.chip if step == STEPS else self.chip.scaled(clock=clock)
+            square = self.energy.energies.voltage.supply(clock) ** 2
+            known = self._clocked[step] = PerformanceModel(chip, self.execution), square
         return known
 
 
