@@ -90,32 +90,25 @@ def pass_steps(S: State, i: int, until_s: float) -> None:
         sim.events += 1
 
 
-@hot_part
-def go_on_alone(S: State) -> None:
-    """Where steps are planned and something happened now, only the one that runs goes on."""
-    sim = S.sim[0]
-    for at in range(sim.touched):
-        if S.instances[S.touched[at]].planned > 0:
-            cut_short(S, S.touched[at])
-
-
 @part
-def cut_short(S: State, i: int) -> None:
-    """Let the step that runs be the last one planned; it may end now."""
-    instance, sim = S.instances[i], S.sim[0]
-    pass_steps(S, i, np.nextafter(sim.now_s, np.inf) if sim.again else sim.now_s)
+def cut_short(S: State, i: int, late: bool) -> None:
+    """Let the step that runs be the last one planned.
+
+    Of two steps with an end and a start now it is the first, which then ends now, or, if it
+    is late, the second.
+    """
+    instance, now = S.instances[i], S.sim[0].now_s
+    pass_steps(S, i, np.nextafter(now, np.inf) if late else now)
     set_clock(S, i, S.ends[i, instance.passed])
     instance.planned = 0
 
 
 @part
-def plan_no_more(S: State) -> None:
-    """Let every step be seen as it ends, from now on."""
-    sim = S.sim[0]
-    sim.ahead, sim.unseen, sim.again = 0, 0, 1
+def cut_all(S: State) -> None:
+    """Let the next end of every step be seen; those with a start now have begun."""
     for i in range(S.instances.shape[0]):
         if S.instances[i].planned > 0:
-            cut_short(S, i)
+            cut_short(S, i, True)
 
 
 @part

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipsim.cluster.engine.ahead import catch_up, cut_short, go_on_alone, plan_no_more
+from chipsim.cluster.engine.ahead import catch_up, cut_all
 from chipsim.cluster.engine.batching import form_step
 from chipsim.cluster.engine.changes import befall, check_load
 from chipsim.cluster.engine.codes import (
@@ -28,7 +28,7 @@ from chipsim.cluster.engine.next_turn import end_writing
 from chipsim.cluster.engine.queues import queue_pop
 from chipsim.cluster.engine.requests import submit
 from chipsim.cluster.engine.state import in_kernel
-from chipsim.cluster.engine.stepping import end_step, start_step
+from chipsim.cluster.engine.stepping import end_step, interrupt, start_step
 from chipsim.cluster.engine.transfer import (
     ask_again,
     end_transfer,
@@ -66,7 +66,8 @@ def advance(table: Ints, gap_room: int, step_room: int, list_room: int) -> int:
         if sim.events + sim.unseen >= sim.max_events:
             if sim.unseen == 0:
                 return EVENT_BOUND
-            plan_no_more(S)
+            sim.ahead, sim.unseen = 0, 0
+            cut_all(S)
             continue
         sim.again, sim.now_s = now == sim.now_s, now
         while True:
@@ -77,7 +78,6 @@ def advance(table: Ints, gap_room: int, step_room: int, list_room: int) -> int:
                 arrive(S, now)
             if sim.released or sim.called > 0:
                 serve_handoffs(S)
-            go_on_alone(S)
             if next_time(S) > now:
                 break
         start_steps(S)
@@ -190,8 +190,7 @@ def fire_timers(S: State, now: float) -> None:
         sim.timed += 1
         sim.events += 1
         if S.instances[timer.instance].planned > 0:
-            cut_short(S, timer.instance)
-            end_steps(S, now)
+            interrupt(S, timer.instance, sim.again > 0)
         befall(S, timer.kind, timer.instance, timer.value)
     if sim.next_check_s == now:
         sim.next_check_s += sim.switch_every_s
@@ -223,13 +222,22 @@ def arrive(S: State, now: float) -> None:
 
 @hot_part
 def start_steps(S: State) -> None:
-    """Let free instances that something happened to form their batches, in order."""
-    sim = S.sim[0]
+    """Let free instances that something happened to form their batches, in order.
+
+    Where steps are planned, the one that runs goes on alone, or has ended now. Whoever is
+    touched by one behind it has had its turn.
+    """
+    sim, last = S.sim[0], -1
     while sim.touched > 0:
         i = heap_pop(S.touched, sim.touched)
         sim.touched -= 1
+        if S.instances[i].planned > 0:
+            interrupt(S, i, sim.again > 0 or i < last)
+        last = max(last, i)
         if S.instances[i].up and S.instances[i].step == IDLE:
             kind = form_step(S, i)
             if kind != IDLE:
                 start_step(S, i, kind)
         S.instances[i].touched = 0
+    if sim.released or sim.called > 0:  # served when the next thing happens, whatever it is
+        cut_all(S)

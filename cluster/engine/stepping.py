@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chipsim.cluster.engine.ahead import decoding_seconds, pass_steps, plan_ahead
-from chipsim.cluster.engine.codes import DECODE_STEP, IDLE, MIXED_STEP, PREFILL_STEP
+from chipsim.cluster.engine.ahead import cut_short, decoding_seconds, pass_steps, plan_ahead
+from chipsim.cluster.engine.codes import CLOCK, DECODE_STEP, IDLE, MIXED_STEP, PREFILL_STEP
 from chipsim.cluster.engine.kv import keep
 from chipsim.cluster.engine.requests import end_decode, end_prefill
 from chipsim.cluster.engine.running import next_finished
@@ -88,6 +88,15 @@ def end_step(S: State, i: int) -> None:
             end_prompts(S, k)
     instance.step, instance.ended_s = IDLE, now
     touch(S, i)
+
+
+@part
+def interrupt(S: State, i: int, late: bool) -> None:
+    """Where steps are planned, go on with the one that runs alone; it may end now."""
+    cut_short(S, i, late)
+    if S.values[CLOCK, i] == S.sim[0].now_s:
+        S.sim[0].events += 1
+        end_step(S, i)
 
 
 @hot_part

@@ -1,7 +1,8 @@
-"""Decode steps that are planned ahead, beside the same seen one by one: where runs end."""
+"""Decode steps that are planned ahead, beside the same seen one by one."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from chipsim.cluster.engine import (
     run,
 )
 from chipsim.cluster.engine.layout import AHEAD
-from tests.cluster.test_against_oracle import equal
+from tests.cluster.scenarios import Scenario, seeded
+from tests.cluster.test_against_oracle import FAMILIES, PAIRS, equal
 
 MACHINES = 4
 EVENTS = AHEAD * MACHINES
@@ -76,6 +78,30 @@ def test_looks_see_what_is_over_and_change_nothing() -> None:
     assert rows[False] == rows[True]
     assert len(rows[False]) == len(looks)
     equal(look(log_steps=False), outcome())
+
+
+BOTH = PAIRS.but(room=(40, 55), batch=3, decode_at=("arrival", "prefill_end"))
+"""Machines whose decodes are preempted, beside others whose steps are planned."""
+
+
+@pytest.mark.parametrize("family", [*FAMILIES.values(), BOTH], ids=[*FAMILIES, "both"])
+def test_scenarios_of_every_family(family: Any) -> None:
+    for seed in range(1100, 1200):
+        same_both_ways(seeded(family, seed))
+
+
+def test_prompts_that_take_no_time() -> None:
+    """What follows from a step that ends as it begins finds the next steps begun."""
+    for seed in range(400):
+        scenario = seeded(PAIRS, seed)
+        steps = scenario.steps._replace(prefill=np.zeros_like(scenario.steps.prefill))
+        same_both_ways(replace(scenario, steps=steps._replace(head=np.zeros_like(steps.head))))
+
+
+def same_both_ways(scenario: Scenario) -> None:
+    given = scenario.given()
+    unlogged = scenario.options._replace(log_steps=False)
+    equal(run(**given | {"options": unlogged}), run(**given))
 
 
 def test_steps_are_planned_where_none_is_logged() -> None:
