@@ -6,7 +6,8 @@ shapes stand in a table, kernels pass the table's address, and ``S.ranks`` reads
 table does not change while a kernel runs, and LLVM is told so: what it read once it keeps.
 
 What ``S.ranks`` gives is no array but `Cells`: an address and a shape, whose places are
-counted from the start only. An array would look at the sign of every place first.
+counted from the start only. An array would look at the sign of every place first. Under
+``NUMBA_BOUNDSCHECK=1`` a place outside is an ``IndexError``, as it is of numba's arrays.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numba.core import cgutils, types
+from numba.core import cgutils, config, types
 from numba.core.datamodel import models
 from numba.core.imputils import lower_builtin, lower_getattr, lower_getattr_generic
 from numba.core.typing.templates import (
@@ -198,6 +199,11 @@ def _find(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         offset = builder.mul(offset, size)
         if axis < len(places):
             number = context.cast(builder, places[axis], kinds[axis], types.intp)
+            if config.BOUNDSCHECK:  # type: ignore[attr-defined]
+                outside = builder.icmp_unsigned(">=", number, size)
+                with builder.if_then(outside, likely=False):
+                    told = (f"no such place on axis {axis} of {kind.dtype}"[:80],)
+                    context.call_conv.return_user_exc(builder, IndexError, told)
             offset = builder.add(offset, number)
     return cgutils.gep_inbounds(builder, cells.data, offset), shape[len(places) :]
 
