@@ -28,6 +28,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a dashboard with a saved grid of cuts."""
     pytest.importorskip("dash", reason="the dashboard needs dash")
     from chipsim import Phase, cuts
+    from chipsim.cluster.engine import Requests, flat_steps, instances, pools, run
     from chipsim.explore.opened import open_result
     from chipsim.explore.store import save
     from chipsim.present.dashboard import serve
@@ -36,6 +37,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "spad-h100", "bloom-176b", Phase.decode(64, 1024),
         {"cores": [1, 0.75, 0.5], "memory_bandwidth": [1, 0.8, 0.6]}, plan="tp=8",
     )  # fmt: skip
+    # Or the first reader of the cluster's page waits until its kernels are compiled.
+    run(Requests.of([0.0], [1], [2]), flat_steps(0.1, 0.1, 8, 8), pools(), instances([0]))
     path = save(grid, tmp_path_factory.mktemp("results") / "grid.parquet")
     bound = serve.server({path.name: open_result(path)})
     thread = threading.Thread(target=bound.serve_forever, daemon=True)

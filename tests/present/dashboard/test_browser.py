@@ -83,6 +83,31 @@ def test_a_drag_moves_every_picture(reader: Reader) -> None:
     reader.keep("cuts-dragged")
 
 
+def test_a_move_that_meets_an_answer_is_not_lost(reader: Reader) -> None:
+    """Dash calls once for both, and names the control that the answer has set."""
+    page = reader.open("/", "cuts-curve")
+    page.evaluate(
+        """() => {
+          const ask = chipsim.ask;
+          chipsim.ask = (...given) => { window.asked = given; return ask(...given); };
+        }"""
+    )
+    page.locator("#cuts-cores [role=slider]").press("ArrowLeft")
+    page.wait_for_function(SETTLED)
+    page.evaluate(
+        """() => {
+          const [page, names, values] = window.asked;
+          dash_clientside.callback_context =
+            { triggered: [{ prop_id: 'cuts-axis.value' }], triggered_id: 'cuts-axis' };
+          chipsim.ask(page, names, values.map((v, i) => names[i] === 'cores' ? 37 : v));
+        }"""
+    )
+    page.wait_for_function(
+        "document.querySelector('#cuts-curve-link').href.includes('cores=37')"
+    )
+    assert "with 37 % of the cores" in reader.text("#cuts-curve-title")
+
+
 def test_an_address_brings_the_page_back(reader: Reader) -> None:
     page = reader.open("/?memory_bandwidth=45&cores=50&batch=8", "cuts-curve")
     told = reader.text("#cuts-curve-title")

@@ -16,14 +16,17 @@
       return next;
     },
 
-    /* One question at a time: while an answer is awaited only the newest question is kept. */
+    /* One question at a time: while an answer is awaited only the newest question is kept.
+       What moved is told by the values: of two moves that meet, dash names only one. */
     ask(page, names, values) {
       const { no_update, callback_context } = window.dash_clientside;
       const own = gate(page), told = Object.fromEntries(names.map((n, i) => [n, values[i]]));
-      const moved = String(callback_context.triggered_id ?? '').replace(`${page}-`, '');
-      if (moved in own.echo && own.echo[moved] === told[moved]) return no_update;
-      own.waiting = { moved, values: told };
-      if (!own.since || !moved) next(page, own);  // nothing moved: the page has been opened anew
+      const known = { ...own.asked, ...own.echo }, opened = !callback_context.triggered.length;
+      const moved = names.filter(n => JSON.stringify(told[n]) !== JSON.stringify(known[n]));
+      if (!moved.length && !opened) return no_update;
+      own.asked = told;
+      own.waiting = { moved: opened ? '' : moved[0], values: told };
+      if (!own.since || opened) next(page, own);
       return no_update;
     },
 
