@@ -37,8 +37,8 @@ class Spec(BaseModel):
     def _truth_is_no_number(cls, value: object, read: ValidatorFunctionWrapHandler) -> object:
         """Or ``true`` would be taken for 1."""
         found = read(value)
-        if isinstance(value, bool) and found is not value:
-            raise ValueError("a number")
+        if _truth_was_taken(value, found):
+            raise ValueError("a number" if isinstance(value, bool) else "numbers")
         return found
 
     @classmethod
@@ -63,6 +63,17 @@ class Spec(BaseModel):
             return cls(**fields)
         except ValidationError as error:
             raise _one_line(cls, error, where) from None
+
+
+def _truth_was_taken(value: object, found: object) -> bool:
+    """Whether a truth value, or one in a list or a mapping, became something else."""
+    if isinstance(value, bool):
+        return found is not value
+    if isinstance(value, Mapping) and isinstance(found, Mapping):
+        return any(_truth_was_taken(value[key], found[key]) for key in value if key in found)
+    if isinstance(value, list | tuple) and isinstance(found, list | tuple):
+        return any(map(_truth_was_taken, value, found))
+    return False
 
 
 def _one_line(spec: type[Spec], error: ValidationError, where: str) -> ConfigError:

@@ -112,6 +112,7 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
         ("core.lanes", "many", "a whole number"),
         ("core.systolic_array.macs_per_cycle.fp16", 0, "a number above 0"),
         ("core.systolic_array.macs_per_cycle.fp16", float("nan"), "finite number"),
+        ("core.systolic_array.macs_per_cycle", {"fp16": True}, "numbers"),
         ("core.systolic_array.macs_by_accumulate", {"fp16": {"fp9": 1}}, "formats of macs_per"),
         ("core.vector_unit.flops_per_element", float("inf"), "finite number"),
         ("core.vector_unit.flops_per_element", True, "a number"),
