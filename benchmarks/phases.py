@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import Figure, median_seconds
+from chipsim import plans
 from chipsim.chip import Chip
 from chipsim.execution import Execution
 from chipsim.explore.cuts import cuts
@@ -44,6 +45,11 @@ def phases() -> Iterator[Figure]:
         partial(phase_graph, deepseek, Phase.decode(4096 + i, 4096), plan) for i in range(99)
     ]
     yield Figure("DeepSeek-V3 decode graph, 64 chips", median_seconds(graphs), target=5e-4)
+    search = partial(
+        plans, "h200-sxm", "deepseek-v3", 64, Phase.decode(2048, 4096), precision="fp8"
+    )
+    search()  # compiles
+    yield Figure("DeepSeek-V3, all plans of 64 chips", median_seconds([search] * 5), target=1.0)
     model, again = _model(), decode[0]
     model.estimate(again)
     repeated = median_seconds([lambda: model.estimate(again)] * 1000)

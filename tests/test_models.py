@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -268,20 +267,6 @@ def test_every_operator_runs_on_every_kind_of_chip(operator: object, chip: str) 
     assert found.lower_bound_s * (1 - 1e-9) <= found.latency_s < 1.0
     assert 0 < found.utilisation <= 1
     assert found.mapping
-
-
-def test_graphs_are_built_in_a_blink() -> None:
-    """DeepSeek-V3 on 64 chips: below 5 ms where machines are slow; 0.5 ms on a quiet one."""
-    spec, plan, phase = (
-        ModelSpec.load("deepseek-v3"),
-        Parallelism(dp=64, ep=64),
-        Phase.decode(512, 64),
-    )
-    phase_graph(spec, phase, plan)
-    start = time.perf_counter()
-    for _ in range(20):
-        phase_graph(spec, phase, plan)
-    assert time.perf_counter() - start < 20 * 5e-3
 
 
 def test_experts_and_latents_of_a_small_model_on_many_plans() -> None:
