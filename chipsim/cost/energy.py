@@ -87,7 +87,7 @@ class EnergyModel:
             "link_j_per_byte": self.energies.link,
         }
         self._macs: dict[str, float] = {}
-        self._known: dict[int, tuple[Estimate, Energy]] = {}  # by identity: kept beside
+        self._known: dict[tuple[int, float], tuple[Estimate, Energy]] = {}
         _, supply = clock_and_supply(chip, base, self.energies)
         self._square = supply**2
 
@@ -100,10 +100,13 @@ class EnergyModel:
         return known
 
     def operator(self, estimate: Estimate) -> Energy:
-        """Joules of one run of an operator on one chip; remembered for an estimate."""
-        known = self._known.get(id(estimate))
+        """Joules of one run of an operator on one chip; remembered for its shape."""
+        # Estimates of one shape share the parts that were found once (`Estimate.of`), and
+        # what is remembered keeps them alive: no others take their identity.
+        key = id(estimate.parts), estimate.latency_s
+        known = self._known.get(key)
         if known is None:
-            known = self._known[id(estimate)] = (estimate, self._operator(estimate))
+            known = self._known[key] = (estimate, self._operator(estimate))
         return known[1]
 
     def _operator(self, estimate: Estimate) -> Energy:
