@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -139,15 +139,8 @@ class PerformanceModel:
     def _estimate(self, operator: Operator) -> Estimate:
         if isinstance(operator, Collective):
             return collective_estimate(operator, self.chip, self.execution, self.record)
-        estimators: dict[type[Operator], Callable[[Any], Estimate]] = {
-            Gemm: self._gemm,
-            GroupedGemm: self._grouped,
-            Attention: self._attention,
-            LatentAttention: self._attention,
-            Indexer: self._attention,
-            Recurrence: self._recurrence,
-        }
-        return estimators.get(type(operator), self._vector)(operator)
+        estimator = self._ESTIMATORS.get(type(operator), PerformanceModel._vector)
+        return estimator(self, operator)
 
     def _gemm(self, op: Gemm) -> Estimate:
         how = self.how(op)
@@ -342,6 +335,16 @@ class PerformanceModel:
             return core_limit
         drawn = active * self.record["core_draw"] < self.record["memory_bandwidth"]
         return "core draw" if drawn else "memory"
+
+    _ESTIMATORS: ClassVar[dict[type[Operator], Callable[[PerformanceModel, Any], Estimate]]] = {
+        Gemm: _gemm,
+        GroupedGemm: _grouped,
+        Attention: _attention,
+        LatentAttention: _attention,
+        Indexer: _attention,
+        Recurrence: _recurrence,
+    }
+    """Of each kind of product; the others are the vector units'."""
 
 
 def _core_bound(cost: Cost) -> Bound:

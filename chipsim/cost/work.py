@@ -70,15 +70,7 @@ def work(estimate: Estimate, chip: Chip) -> Work:
     operator = estimate.operator
     if isinstance(operator, Collective):
         return Work(link_bytes=estimate.memory_bytes, l2_bytes=2.0 * estimate.memory_bytes)
-    readers: dict[type[Operator], Callable[[Any, Estimate, Chip], Work]] = {
-        Gemm: _gemm,
-        GroupedGemm: _grouped,
-        Attention: _attention,
-        LatentAttention: _latent,
-        Indexer: _indexer,
-        Recurrence: _recurrence,
-    }
-    return readers.get(type(operator), _vector)(operator, estimate, chip)
+    return READERS.get(type(operator), _vector)(operator, estimate, chip)
 
 
 def _product(
@@ -204,3 +196,14 @@ def _vector(op: Operator, estimate: Estimate, chip: Chip) -> Work:
     flops = op.flops + (EXPONENTIAL_FLOPS - 1.0) * op.exponentials
     moved = estimate.memory_bytes
     return Work(0.0, "", flops, moved, moved, moved)
+
+
+READERS: dict[type[Operator], Callable[[Any, Estimate, Chip], Work]] = {
+    Gemm: _gemm,
+    GroupedGemm: _grouped,
+    Attention: _attention,
+    LatentAttention: _latent,
+    Indexer: _indexer,
+    Recurrence: _recurrence,
+}
+"""Work of each kind of product; the others are the vector units'."""
