@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from chipsim.cluster.engine import Outcome, codes, run
-from tests.cluster.oracle import Cluster
+from tests.cluster.oracle.loop import play
+from tests.cluster.oracle.state import Cluster
 from tests.cluster.scenarios import Family, Scenario, scenarios, seeded
 
 COLOCATED = Family()
@@ -247,7 +248,7 @@ def check(name: str, examples: int, reached: str) -> None:
 
 def agrees(scenario: Scenario) -> Counter[str]:
     """See that both say the same; what came to pass, as often as it did."""
-    oracle = Cluster(**scenario.given()).run()
+    oracle = play(Cluster(**scenario.given()))
     outcome = run(**scenario.given())
     compare(outcome, oracle)
     unlogged = scenario.options._replace(log_steps=False)

@@ -12,7 +12,7 @@ from chipsim.cluster.engine import codes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tests.cluster.oracle_prefix import Cache, Store
+    from tests.cluster.oracle.prefix import Cache, Store
 
 NEVER = math.inf
 NAN = math.nan

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tests.cluster.oracle_parts import Job, Rank
+    from tests.cluster.oracle.parts import Job, Machine, Rank
 
 
 @dataclass(eq=False)
@@ -150,3 +150,25 @@ class Cache:
             if level:
                 level.free = 0.0
                 level.store.idle.clear()
+
+
+def lay_tiers(machines: list[Machine], tiers: Any) -> None:
+    """Each rank's levels from the host's memory down; the last is one for all."""
+    if tiers is None:
+        return
+    last = Store(int(tiers[0, 2]["room"]), None)
+    for machine in machines:
+        for rank in machine.ranks:
+            store: Store | None = last if last.room else None
+            levels: list[Level | None] = []
+            for row in reversed(tiers[machine.pool_index]):
+                if levels and row["room"]:
+                    store = Store(int(row["room"]), store)
+                way = (
+                    Level(store, float(row["latency_s"]), float(row["block_s"]))
+                    if store
+                    else None
+                )
+                there = row["room"] and (rank.cache.on or not levels)
+                levels.insert(0, way if there else None)
+            rank.cache.levels = levels
