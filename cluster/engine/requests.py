@@ -29,7 +29,8 @@ from chipsim.cluster.engine.prefix import found_tokens
 from chipsim.cluster.engine.queues import queue_push
 from chipsim.cluster.engine.routing import to_decode, to_prefill
 from chipsim.cluster.engine.running import dismiss, join_decodes, leave_decodes
-from chipsim.cluster.engine.splitwise import arrive_prompt, mixed_pool, token_jsq
+from chipsim.cluster.engine.splitwise import arrive_prompt
+from chipsim.cluster.engine.splitwise_routing import mixed_pool, token_jsq
 from chipsim.cluster.engine.tokens import emit
 from chipsim.cluster.engine.touch import charge, touch
 from chipsim.cluster.engine.transfer import hand_off
