@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from chipsim.cluster.scenario import Scenario
 
 ENDINGS = (".csv", ".parquet", ".json")
-LimitOption = str | None
 
 
 def plan(
@@ -40,16 +39,16 @@ def plan(
     ] = None,
     formats: MaybeFormats = None,
     ttft: Annotated[
-        LimitOption, typer.Option("--ttft", metavar="p90=500ms,…", help="Limits of TTFT.")
+        str | None, typer.Option("--ttft", metavar="p90=500ms,…", help="Limits of TTFT.")
     ] = None,
     itl: Annotated[
-        LimitOption, typer.Option("--itl", metavar="p99=50ms,…", help="Limits of gaps.")
+        str | None, typer.Option("--itl", metavar="p99=50ms,…", help="Limits of gaps.")
     ] = None,
     tpot: Annotated[
-        LimitOption, typer.Option("--tpot", metavar="p90=40ms,…", help="Of mean gaps.")
+        str | None, typer.Option("--tpot", metavar="p90=40ms,…", help="Of mean gaps.")
     ] = None,
     e2e: Annotated[
-        LimitOption, typer.Option("--e2e", metavar="p99=30s,…", help="Limits of E2E.")
+        str | None, typer.Option("--e2e", metavar="p99=30s,…", help="Limits of E2E.")
     ] = None,
     goal: Annotated[
         str,
@@ -79,16 +78,12 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """The best use of owned chips: plans, prefill:decode split, chunk and batch at once."""
-    from pathlib import Path
-
     from chipsim.cli.progress import counting
     from chipsim.cluster.inventory import parse_inventory
     from chipsim.cluster.journal import Journal
     from chipsim.cluster.planning import plan_inventory
-    from chipsim.present.planning import planning_record, planning_tables
 
-    if out is not None and Path(out).suffix not in ENDINGS:
-        raise ConfigError("--out", "", Path(out).name, f"a name ending in {', '.join(ENDINGS)}")
+    _check_ending(out)
     wanted = read_target(target)
     owned = parse_inventory(inventory)
     limits = {"ttft": ttft, "itl": itl, "tpot": tpot, "e2e": e2e}
@@ -108,10 +103,28 @@ def plan(
             progress=progress,
         )
     if out is not None:
-        from chipsim.explore.store import save
+        _write(found, out)
+    _answer(found, wanted, as_json=as_json)
 
-        save(found, out, seed=found.seeds[0])
-        remark(f"wrote {out}")
+
+def _check_ending(out: str | None) -> None:
+    from pathlib import Path
+
+    if out is not None and Path(out).suffix not in ENDINGS:
+        raise ConfigError("--out", "", Path(out).name, f"a name ending in {', '.join(ENDINGS)}")
+
+
+def _write(found: Ranking, out: str) -> None:
+    from chipsim.explore.store import save
+
+    save(found, out, seed=found.seeds[0])
+    remark(f"wrote {out}")
+
+
+def _answer(found: Ranking, wanted: str | None, *, as_json: bool) -> None:
+    """The sketch, the record or the tables."""
+    from chipsim.present.planning import planning_record, planning_tables
+
     if wanted is not None:
         _emit(found, wanted)
     elif as_json:

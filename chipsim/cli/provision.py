@@ -97,12 +97,7 @@ def provision(
     from chipsim.cluster.journal import Journal
     from chipsim.cluster.provision import provision as search_counts
     from chipsim.cluster.search import Search
-    from chipsim.present.provision import (
-        provision_figure,
-        provision_record,
-        provision_tables,
-        versus_record,
-    )
+    from chipsim.present.provision import provision_record, versus_record
 
     wanted = read_target(target)
     kept = Journal(journal)
@@ -131,16 +126,8 @@ def provision(
     if draws is not None:
         record["uncertainty"] = _drawn(answers, draws, draw_seed, block_error, correlation)
     if out is not None:
-        from chipsim.present.html import write_figure
-
-        write_figure(provision_figure(answer), out, [], [])
-        remark(f"wrote {out}")
-    if wanted is not None:
-        _emit(answer, wanted)
-    elif as_json:
-        emit(record)
-    else:
-        show(*provision_tables(record))
+        _write(answer, out)
+    _answer(answer, record, wanted, as_json=as_json)
 
 
 def _drawn(
@@ -167,6 +154,28 @@ def _drawn(
             progress=progress,
         )
     return found.record()
+
+
+def _write(answer: Provision, out: str) -> None:
+    from chipsim.present.html import write_figure
+    from chipsim.present.provision import provision_figure
+
+    write_figure(provision_figure(answer), out, [], [])
+    remark(f"wrote {out}")
+
+
+def _answer(
+    answer: Provision, record: dict[str, Any], wanted: str | None, *, as_json: bool
+) -> None:
+    """The sketch, the record or the tables."""
+    from chipsim.present.provision import provision_tables
+
+    if wanted is not None:
+        _emit(answer, wanted)
+    elif as_json:
+        emit(record)
+    else:
+        show(*provision_tables(record))
 
 
 def _emit(answer: Provision, wanted: str) -> None:
