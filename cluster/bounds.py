@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -118,8 +117,7 @@ def _least_context(contexts: Floats) -> float:
     return max(0.0, float(ratio.min()))
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     """Work that must be done within a time, and why.
 
     Attributes
@@ -140,6 +138,24 @@ class Need:
     decode_tokens: float
     context_tokens: float
     kv_token_steps: float
+
+
+def decisive(needs: Sequence[Need]) -> list[Need]:
+    """Those that no other one implies: as much of every work, in no more time.
+
+    >>> half = Need("p50 ttft", 10.0, 1000.0, 0.0, 0.0, 0.0)
+    >>> [need.why for need in decisive([half, half._replace(why="p99 ttft", seconds=8.0)])]
+    ['p99 ttft']
+    """
+    rates = np.array([np.array(need[2:]) / need.seconds for need in needs])
+    kept: list[int] = []
+    for place, rate in enumerate(rates):
+        others = np.delete(rates, place, axis=0)
+        implied = (others >= rate).all(axis=1) & (others > rate).any(axis=1)
+        again = any((rates[one] == rate).all() for one in kept)
+        if not (implied.any() or again):
+            kept.append(place)
+    return [needs[place] for place in kept]
 
 
 def judged_part(workload: Workload, scenario: Scenario) -> Workload:
@@ -170,7 +186,8 @@ class Bounds:
     Attributes
     ----------
     needs : list of Need
-        Empty where the objective bounds nothing (no limit on TTFT, or a closed loop).
+        `decisive` ones; empty where the objective bounds nothing (no limit on TTFT, or a closed
+        loop).
 
     Raises
     ------
@@ -200,7 +217,7 @@ class Bounds:
             for pool in scenario.pools.values()
             if pool.role != "prefill"
         )
-        self.needs = [] if workload.closed_loop else list(self._needs())
+        self.needs = [] if workload.closed_loop else decisive(list(self._needs()))
 
     def refuses(self, instances: Mapping[str, int]) -> str:
         """Why so many instances cannot hold the objective; empty where they may.

@@ -36,8 +36,9 @@ FIELDS = {"cost": "usd_per_hour", "silicon": "chips_usd", "power": "tdp_w"}
 MOST_COUNTS = 10**6
 """Combinations of counts that a search takes."""
 
-AT_ONCE = 8
-"""Counts that are judged together; what is wanted of seeds is asked again behind them."""
+AT_ONCE, EACH_AT_ONCE = 8, 2
+"""Counts that are judged together, for one answer and for one of each seed; what is wanted of
+seeds is asked again behind them, so that few are run beyond an answer."""
 
 IN_VAIN = 128
 """Runs in which the first seed found nothing, until it is asked whether anything can help."""
@@ -233,10 +234,11 @@ class _Walk:
         self.last: Candidate | None = None
 
     def __iter__(self) -> Iterator[Candidate]:
-        for start in range(0, len(self.counts), AT_ONCE):
+        size = AT_ONCE if self.common else EACH_AT_ONCE
+        for start in range(0, len(self.counts), size):
             rows = [
                 (tuple(self.counts[i].tolist()), float(self.price[i]))
-                for i in range(start, min(len(self.counts), start + AT_ONCE))
+                for i in range(start, min(len(self.counts), start + size))
                 if self._near(float(self.price[i]))
             ]
             if not rows or (self.each_seed and not self.common):

@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from chipsim.cluster.bounds import Bounds, judged_part
 from chipsim.cluster.journal import Journal, fingerprint
 from chipsim.cluster.scenario import Scenario
 from chipsim.cluster.simulate import Cluster, scenario_workload
-from chipsim.cluster.verdicts import Verdict, judge
+from chipsim.cluster.verdicts import Verdict, judge, limits_of
 from chipsim.cluster.workload import Workload
 from chipsim.errors import ConfigError
 
@@ -175,11 +175,11 @@ class Search:
     def alone_reason(self) -> str:
         """Why even a request alone breaks the objective; empty where it does not, or may not.
 
-        A run of the same requests, one after the other. Where each phase has one pool, and
-        steps grow with what is in them, nothing is faster than that.
+        Where each phase has one pool, and steps grow with what is in them, nothing is faster
+        than the same requests one after the other: a run of them. Where machines are lent, a
+        request may find any machine for each phase, and need no hand-off: then the least that
+        any table has.
         """
-        from dataclasses import replace
-
         scenario, served = self.scenario, self.workloads[0]
         may = [{"prefill", "mixed"}, {"decode", "mixed"}]
         pools = [[p.role for p in scenario.pools.values() if p.role in of] for of in may]
@@ -187,15 +187,37 @@ class Search:
         plain = not (
             scenario.faults or scenario.switches or scenario.switching or served.closed_loop
         )
-        if not (plain and steady and all(len(of) == 1 for of in pools)):
+        if not (plain and steady):
             return ""
-        served = judged_part(served, scenario)
+        if scenario.routing == "mixed_pool":
+            return self._least_breaks(served)
+        if all(len(of) == 1 for of in pools):
+            return self._run_breaks(judged_part(served, scenario))
+        return ""
+
+    def _least_breaks(self, served: Workload) -> str:
+        """The limit that requests break even on the quickest machine of each phase."""
+        tables = [
+            each.table.alone_s(served.prompt_tokens) for each in self.cluster.replicas.values()
+        ]
+        prefill, step = (np.min([each[phase] for each in tables], axis=0) for phase in (0, 1))
+        steps, output = served.output_tokens - 1, served.output_tokens
+        least = {"ttft": prefill, "tpot": np.where(steps > 0, step, 0.0)}
+        least |= {"tbt": steps * step / output, "e2e": prefill + steps * step}
+        for limit in limits_of(self.cluster, served):
+            over = least[limit.metric] > limit.each * (1.0 + ALONE_TOLERANCE)
+            if np.count_nonzero(over) >= limit.breaking:
+                return f"a request alone breaks {limit.name} on the quickest machines"
+        return ""
+
+    def _run_breaks(self, served: Workload) -> str:
+        """The limit that requests break in a run of one after the other."""
         times = self._apart(served) * np.arange(len(served), dtype=np.float64)
-        apart = replace(served, arrival_s=scenario.slo.warm_up + times)
+        apart = replace(served, arrival_s=self.scenario.slo.warm_up + times)
         run = self.cluster.run(
             instances=dict.fromkeys(self.pools, 1),
             workload=apart,
-            log_gaps=bool(scenario.slo.itl),
+            log_gaps=bool(self.scenario.slo.itl),
             until_s=math.inf,
         )
         for each in run.objectives:

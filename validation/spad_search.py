@@ -74,9 +74,9 @@ def middle(values: Sequence[float]) -> float:
 MOST, FAR = 64, 2
 """Machines in all that a search goes up to; and times what something alike needed."""
 
-NEAR = 0.9
+NEAR = 0.95
 """Share of the machines that a shorter or alike search needed, below which counts are run
-only if the answer lies at that edge."""
+only if the answer lies at that edge: one whole total below an answer was run, at the least."""
 
 TIE = 1e-3
 """What cost or TDP counts for beside a machine, where the fewest are sought."""

@@ -116,6 +116,29 @@ def test_whether_anything_can_help_is_asked_sooner_or_later(
     assert "alone breaks" in answers[1].reason
 
 
+def test_a_slow_pool_that_lends_is_no_reason(tmp_path: Path) -> None:
+    """Alone, requests decode on slow machines; among others most find those full, and a quick
+    one lent."""
+    base = scenario(tmp_path, routing="mixed_pool")
+    slow = tmp_path / "slow.csv"
+    slow.write_text(STEPS.replace("decode,1,1,0.0101", "decode,1,1,0.03")
+                    .replace("decode,1,4000,0.012", "decode,1,4000,0.031")
+                    .replace("decode,64,1,0.02", "decode,64,1,0.04"))  # fmt: skip
+    pools = {name: pool.model_dump(exclude_unset=True) for name, pool in base.pools.items()}
+    pools["decode"] |= {"steps": str(slow), "kv_tokens": 8000}
+    fields = base.model_dump(exclude_unset=True) | {"pools": pools}
+    lent = Scenario.build("lent", **(fields | {"slo": {"tpot": {"p50": 0.016}}}))
+    search = Search(lent)
+    assert not search.cluster.run(workload=search.workloads[0].at_rate(0.1)).holds
+    answer = provision(search, "instances", most=8)
+    assert answer.best is not None, answer.reason
+    assert answer.best.instances == {"prefill": 5, "decode": 1}
+    assert not search.alone_reason()
+    never = Scenario.build("never", **(fields | {"slo": {"tpot": {"p50": 0.009}}}))
+    said = "a request alone breaks p50 tpot on the quickest machines"
+    assert provision(Search(never), "instances", most=4).reason == said
+
+
 def test_work_bound_is_the_closed_form() -> None:
     # Two workers, each best at one of two jobs of 10 s: 10 s suffice, 9.9 s do not.
     assert _shared([(10.0, 20.0, 10.0), (20.0, 10.0, 10.0)])
