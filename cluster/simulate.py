@@ -121,6 +121,9 @@ class Cluster:
         self._reference = self.replicas.pop(REFERENCE, None)
         self._alone = functools.lru_cache(maxsize=8)(self._alone_seconds)
         self._check()
+        self._as_requests = functools.lru_cache(maxsize=8)(
+            functools.partial(as_requests, cached=self.caching)
+        )
 
     def run(
         self,
@@ -170,7 +173,7 @@ class Cluster:
         of = [number for number, name in enumerate(counts) for _ in range(counts[name])]
         roles = [codes.ROLE[self.scenario.pools[name].role] for name in counts]
         ranks = [self.replicas[name].table.ranks for name in counts]
-        requests = as_requests(served, cached=self.caching)
+        requests = self._as_requests(served)
         outcome = run_engine(
             requests,
             self._steps,

@@ -22,7 +22,7 @@ from chipsim.validation.spad_clusters import (
     pool,
     scenario,
 )
-from chipsim.validation.spad_search import SHORT_S, middle, provisioned
+from chipsim.validation.spad_search import SHORT_S, largest, middle, provisioned
 
 if TYPE_CHECKING:
     from chipsim.validation.reproduce import Request
@@ -127,9 +127,11 @@ def held(
     ways: list[Roles] = [(count, 0) for count in range(built["prefill"])]
     ways += [(0, count) for count in range(1, built["decode"])]
 
+    sizes = largest(SYSTEMS["spad"], used)
+
     def holding(share: float, *likely: Roles) -> Roles | None:
         there = _reused(trace, replace(used, rate_rps=used.rate_rps * share))
-        search = Search(there, used.seeds, journal=request.journal)
+        search = Search(there, used.seeds, journal=request.journal, sizes=sizes)
         for away, back in (*likely, *ways):
             machines = (built["prefill"] - away, away, built["decode"] - back, back)
             counts = [used.served.instances * count for count in machines]

@@ -28,7 +28,7 @@ CHANGES: Changes = (
     ("prompt_limit", "8192, the published simulator's", {"prompt_limit": 8192}),
     ("least", "cost alone", {"least": "own"}),
     ("kv_capacity", "90 % of GiB, the paper's appendix", {"capacity": "binary"}),
-    ("kv_link", "50 GB/s", {"link": 50e9}),
+    ("kv_link", "100 GB/s", {"link": 100e9}),
     ("max_tokens", "4096", {"max_tokens": 4096}),
     ("max_batch", "64", {"max_batch": 64}),
     ("warm_up", "20 s", {"warm_up_s": 20.0}),
