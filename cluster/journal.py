@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from chipsim.cluster.workload import Workload
 
 
+HEAD = b'{"key": "'
+"""How every record begins: a line that does and is no record was cut short by a kill."""
+
+
 class Journal:
     """Records by key, in memory and in a file where one is given.
 
@@ -43,7 +47,7 @@ class Journal:
         self._lock = threading.Lock()
         self._known: dict[str, dict[str, Any]] = {}
         self._torn = False
-        if self.path is not None and self.path.exists():
+        if self.path is not None:
             self._read(self.path)
 
     def __len__(self) -> int:
@@ -74,22 +78,27 @@ class Journal:
     def _read(self, path: Path) -> None:
         try:
             content = path.read_bytes()
+        except FileNotFoundError:
+            return
         except OSError as error:
             raise ChipsimError(f"{path}: cannot be read: {error.strerror}") from None
         self._torn = bool(content) and not content.endswith(b"\n")
-        lines = content.split(b"\n")
-        for number, line in enumerate(lines, 1):
-            if not line:
-                continue
-            try:
-                record = json.loads(line)
+        for number, line in enumerate(content.split(b"\n"), 1):
+            record = _record(line)
+            if record is not None:
                 self._known[record.pop("key")] = record
-            except (ValueError, AttributeError, KeyError):
-                if number == len(lines):  # killed while it was written
-                    continue
-                raise ChipsimError(
-                    f"{path}: line {number} is not a record of a search"
-                ) from None
+            elif not (line.startswith(HEAD) or HEAD.startswith(line)):
+                raise ChipsimError(f"{path}: line {number} is not a record of a search")
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """What a line holds; None where it is no record."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    known = isinstance(found, dict) and isinstance(found.get("key"), str)
+    return found if known else None
 
 
 def fingerprint(cluster: Cluster, workload: Workload) -> str:

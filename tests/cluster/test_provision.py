@@ -185,7 +185,16 @@ def test_journal_goes_on_where_it_was_killed(tmp_path: Path) -> None:
         json.loads(line)["key"] for line in path.read_bytes().splitlines() if line[-1:] == b"}"
     ]
     assert len(set(keys)) == len(lines)
-    path.write_text("no record\n{}\n")
+    assert len(Journal(path)) == len(lines)  # the line that was cut short stays, and is left out
+
+
+@pytest.mark.parametrize(
+    "line", ["no record", "{}", "[1, 2]", '{"key": [1]}x', "[" * 10**5, "phase,batch", "7"]
+)
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_file_of_another_kind_is_no_journal(tmp_path: Path, line: str, end: str) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    path.write_text(line + end)
     with pytest.raises(ChipsimError, match="line 1 is not a record"):
         Journal(path)
 
