@@ -188,6 +188,9 @@ def _cells(chip: Chip, plan: Floorplan, constants: Constants) -> float:
         raise UnknownNameError(
             f"format of cells in areas {constants.name}", plan.array_format, constants.cells
         )
+    if plan.array_format not in array.macs_per_cycle:
+        field = f"core.systolic_array.macs_per_cycle.{plan.array_format}"
+        raise ConfigError(chip.where, field, None, "a rate: floorplan.array_format")
     cells = array.rows * array.columns * chip.macs_per_cycle(plan.array_format)
     return cells * constants.cells[plan.array_format]
 

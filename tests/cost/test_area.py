@@ -37,6 +37,17 @@ REASONS = {
 TOTALS = {"photo": 0.03, "text": 0.03}
 BLOCK = {"photo": 0.15, "fig": 0.10}
 
+BF16 = changed(
+    H100,
+    core=changed(
+        H100.core,
+        systolic_array=changed(
+            H100.core.systolic_array, macs_per_cycle={"bf16": 1}, macs_by_accumulate={}
+        ),
+    ),
+)
+"""A chip without the format that the cells of its floor plan are sized for."""
+
 
 @pytest.mark.parametrize("name", LLMCOMPASS)
 def test_the_blocks_are_llmcompass_s_own_under_its_constants(name: str) -> None:
@@ -148,6 +159,7 @@ def test_half_the_links_are_half_their_area(chip: Chip) -> None:
         (with_plan(H100, constants="intel"), "unknown area 'intel'"),
         (with_plan(H100, links="nvlink9"), "unknown link in areas nvidia 'nvlink9'"),
         (with_plan(H100, array_format="fp32"), "unknown format of cells in areas nvidia"),
+        (BF16, "core.systolic_array.macs_per_cycle.fp16: None is not allowed; allowed: a rate"),
     ],
 )
 def test_what_nothing_is_known_of_is_named(chip: Chip, message: str) -> None:
