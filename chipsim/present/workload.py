@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from chipsim.importers.chip_yaml import quantity_text
 from chipsim.present.describe import Line
 from chipsim.present.heatmap import SCALE
 from chipsim.present.quantities import digits, grouped, percent, plain, seconds
@@ -33,6 +34,10 @@ NAMES = {
     "new_prompt_tokens": "new of them",
 }
 """Series in the words of a table."""
+TIMES = ("think.mean", "duration", "period", "latency", "per_descriptor", "retry", "warm_up")
+LIMITS = ("slo.ttft.", "slo.itl.", "slo.tpot.", "slo.e2e.", "goodput.")
+RATES = ("bandwidth", "dequantise")
+"""Ends of fields that are seconds, beginnings of others, and ends of bytes per second."""
 MOST_BINS, CURVE, CELLS = 120, 400, 40
 """Bins of time, points of a curve, and cells of a map along each side, at most."""
 
@@ -275,10 +280,17 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
             yield from _leaves(inner, f"{path}.{index}")
     elif isinstance(value, tuple) and len(value) > 4:
         yield path, f"{len(value)} from {plain(value[0])} to {plain(value[-1])}"
-    elif path.endswith(("think.mean", "duration", "period")):
+    elif value is not None and _is_time(path):
         yield path, seconds(value)
+    elif value is not None and path.endswith(RATES):
+        yield path, quantity_text(value, "bandwidth")
     elif value is not None:
         yield path, plain(value) if isinstance(value, (int, float)) else str(value)
+
+
+def _is_time(path: str) -> bool:
+    """Whether a field is seconds: a time, or a limit that is not of a slowdown."""
+    return path.endswith(TIMES) or path.startswith(LIMITS)
 
 
 def workloads_table(rows: list[dict[str, Any]]) -> Table:

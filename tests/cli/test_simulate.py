@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,4 +88,5 @@ def test_the_library_lists_its_scenarios(chipsim: Command) -> None:
     assert {"chat-8b", "bloom-conversation"} <= {
         row["name"] for row in chipsim("scenarios --json").json["rows"]
     }
-    assert "handoff.bandwidth" in chipsim("show bloom-conversation").out
+    assert re.search(r"handoff.bandwidth +\d+ Gi?B/s", chipsim("show bloom-conversation").out)
+    assert re.search(r"slo.ttft.p90 +500 ms", chipsim("show chat-8b").out)
