@@ -66,7 +66,7 @@ def block_error(spec: ReplicaSpec, weights: str, default: float) -> BlockError:
         }
         said = f"a transfer of {block} to a chip that was not measured: median of {len(each)}"
         return BlockError(chip_key(spec), block, classes, said)
-    said = f"{block} states no error against silicon for {chip.name}: the default"
+    said = f"{block} states no error against silicon: the default"
     return BlockError(chip_key(spec), block, {WHOLE: default}, said)
 
 

@@ -76,14 +76,14 @@ def provision_tables(record: dict[str, Any]) -> Iterator[Table | Text]:
         yield footer_line(f"{record['scenario']}: no cluster holds it: {record['reason']}")
         return
     best = counted(record["pools"])
-    seeds = ", ".join(map(str, record["seeds"]))
+    seeds = _seeds(record["seeds"])
     margin = percent(record["margin"])
     yield footer_line(
-        f"{record['scenario']}: {best} hold it under seeds {seeds}; "
+        f"{record['scenario']}: {best} hold the objective under {seeds}; "
         f"{record['binding']} binds with {margin} to spare"
     )
     yield table(
-        ["counts", record["goal"], "US$/h", "TDP kW", "binding", "margin"],
+        ["counts", _goal(record["goal"]), "US$/h", "TDP kW", "binding", "margin"],
         (
             [
                 counted(row["instances"]),
@@ -145,7 +145,7 @@ VERDICTS = {
 
 def _uncertainty(record: dict[str, Any], goal: str) -> Iterator[Table | Text]:
     """Intervals of draws, what they were drawn from, and what follows."""
-    rows = [[goal, *_interval(record["goal_interval"], digits)]]
+    rows = [[_goal(goal), *_interval(record["goal_interval"], digits)]]
     if record["saving_interval"]:
         rows += [
             ["saving", *_interval(record["saving_interval"], percent)],
@@ -154,15 +154,32 @@ def _uncertainty(record: dict[str, Any], goal: str) -> Iterator[Table | Text]:
     yield table(
         [f"{record['draws']} draws, seed {record['seed']}", "5 %", "50 %", "95 %"], rows
     )
+    alike: dict[str, list[str]] = {}
     for each in record["errors"]:
         least, most = min(each["classes"].values()), max(each["classes"].values())
         span = percent(most) if least == most else f"{percent(least)} to {percent(most)}"
-        yield footer_line(f"steps of {each['chip']}: off by {span}: {each['said']}")
+        alike.setdefault(f"off by {span}: {each['said']}", []).append(each["chip"])
+    for said, chips in alike.items():
+        yield footer_line(f"steps of {', '.join(chips)}: {said}")
     lost = [record["draws"] - held for held in record["held"]]
     if any(lost):
         yield footer_line(f"draws in which no cluster holds it: {', '.join(map(str, lost))}")
     if record["real"]:
         yield footer_line(VERDICTS[record["real"]])
+
+
+UNITS = {"cost": "US$/h", "silicon": "US$", "power": "W"}
+"""What a goal is counted in, where that is not its name."""
+
+
+def _goal(goal: str) -> str:
+    """``silicon`` with its unit."""
+    return f"{goal}, {UNITS[goal]}" if goal in UNITS else goal
+
+
+def _seeds(seeds: list[int]) -> str:
+    """``seed 0``, or ``seeds 0, 1``."""
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
 
 
 def _interval(record: dict[str, float | None], show: Callable[[float], str]) -> list[str]:
@@ -212,13 +229,13 @@ def provision_figure(answer: Provision) -> go.Figure:
             x=[best.instances[names[0]]], y=[_height(best, names)], mode="markers",
             name="answer", marker={"color": INK, "size": 20, "symbol": "circle-open"},
         )  # fmt: skip
-    head = f"{counted(best.instances)} hold it" if best is not None else answer.reason
+    held = None if best is None else f"{counted(best.instances)} hold the objective"
     one = len(names) == 1
     figure.update_layout(
         template=template(),
         xaxis_title=f"{names[0]}, instances",
-        yaxis_title="margin, %" if one else f"{names[1]}, instances",
-        meta={"headline": f"{answer.search.scenario.name}: {head}",
+        yaxis_title="margin to the objective, %" if one else f"{names[1]}, instances",
+        meta={"headline": f"{answer.search.scenario.name}: {held or answer.reason}",
               "subtitle": "Each mark is a cluster that was run under every seed asked for; "
               "frontier: no smaller one that holds is part of it."},
     )  # fmt: skip
@@ -231,11 +248,11 @@ def _mark(candidate: Candidate, frontier: list[Candidate]) -> str:
     return "frontier" if candidate in frontier else "holds"
 
 
-def _height(candidate: Candidate, names: tuple[str, ...]) -> float | None:
+def _height(candidate: Candidate, names: tuple[str, ...]) -> float:
     if len(names) > 1:
         return candidate.instances[names[1]]
     margin = candidate.worst.margin
-    return None if margin is None else 100.0 * margin
+    return 0.0 if margin is None else 100.0 * margin  # none: stopped once it had failed
 
 
 def _hover(candidate: Candidate) -> str:

@@ -43,7 +43,7 @@ WORDS = ("--goal", "instances", "--most", "12")
 def test_answer_with_goodput_and_largest_rate(chipsim: Command, small: Path) -> None:
     ran = chipsim("provision", str(small), *WORDS, "--capacity")
     assert ran.code == 0
-    assert "all hold it under seeds 0; p90 ttft_s binds" in ran.out
+    assert "all hold the objective under seed 0; p90 ttft_s binds" in ran.out
     assert "goodput of the first seed:" in ran.out
     assert "the largest rate held:" in ran.out
 
