@@ -248,6 +248,6 @@ def _print(runs: list[CutsResult], *, as_json: bool) -> None:
     from chipsim.present.records import cuts_rows
     from chipsim.present.tables import cuts_table, footer_line, heading
 
-    show(heading(headline(runs[0])), footer_line(subtitle(runs[0])))
+    show(heading(headline(runs[0])), footer_line(subtitle(*runs)))
     largest = runs[0].setup.batch == "max"
     show(cuts_table(cuts_rows(runs), largest=largest), *map(footer_line, _notes(runs)))

@@ -89,7 +89,7 @@ def _curve(runs: list[CutsResult], references: list[Reference]) -> go.Figure:
     if lost is not None:
         figure.add_trace(lost, 1, 1)
     add_breakdown(figure, main, axis)
-    _lay_out(figure, main, axis, largest=largest)
+    _lay_out(figure, runs, axis, largest=largest)
     return figure
 
 
@@ -251,7 +251,8 @@ def _wrapped(text: str, width: int = 48) -> str:
     return "<br>".join(lines)
 
 
-def _lay_out(figure: go.Figure, run: CutsResult, axis: Axis, *, largest: bool) -> None:
+def _lay_out(figure: go.Figure, runs: list[CutsResult], axis: Axis, *, largest: bool) -> None:
+    title, under = headline(runs[0]), subtitle(*runs)
     above: dict[str, Any] = {"x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
     below: dict[str, Any] = {"x": 0, "xanchor": "left", "y": -0.14, "yanchor": "top"}
     figure.update_layout(
@@ -259,14 +260,15 @@ def _lay_out(figure: go.Figure, run: CutsResult, axis: Axis, *, largest: bool) -
         height=HEIGHT,
         barmode="stack",
         hovermode="closest",
-        title={"text": headline(run), "subtitle": {"text": subtitle(run)}},
+        title={"text": title, "subtitle": {"text": under}},
         legend=above | {"orientation": "h"},
         legend2=below | {"orientation": "h", "traceorder": "normal", "font": {"size": 13}},
-        meta={"headline": headline(run), "subtitle": subtitle(run)},
+        meta={"headline": title, "subtitle": under},
     )
     upper = "Tokens/s (numbers: batch)" if largest else "Slowdown (1 = uncut)"
     figure.update_yaxes(title_text=upper, row=1, col=1, rangemode="tozero" if largest else None)
-    figure.update_yaxes(title_text="Latency (ms)", row=2, col=1, rangemode="tozero")
+    of = f", {runs[0].execution.name}" if len(runs) > 1 else ""
+    figure.update_yaxes(title_text=f"Latency (ms){of}", row=2, col=1, rangemode="tozero")
     step = _tick_step(figure)
     figure.update_xaxes(showticklabels=True, tick0=0, dtick=step, row=1, col=1)
     figure.update_xaxes(tick0=0, dtick=step, row=2, col=1)

@@ -68,8 +68,11 @@ def _from_half(point: CutPoint) -> float:
     return max(abs(step.fraction - TOLD) for step in point.steps)
 
 
-def subtitle(run: CutsResult) -> str:
-    """Chip, model, phase, plan, block and version that a figure holds for."""
+def subtitle(run: CutsResult, *others: CutsResult) -> str:
+    """Chip, model, phase, plan, block and version that a figure holds for.
+
+    The sentence above it tells of ``run``; ``others`` are the same cut under other blocks.
+    """
     from chipsim import __version__
 
     setup = run.setup
@@ -79,13 +82,14 @@ def subtitle(run: CutsResult) -> str:
         length = f"context {run.phase.context}"
         phase = f"{run.phase.kind}, largest batch{limit}, {length}"
     block = IDEAL if run.execution.name == "ideal" else f"block {run.execution.name}"
+    beside = [other.execution.name for other in others]
     parts = [
         f"{run.model.name} on {run.chip.name}",
         phase,
         plan_text(run.plan),
         precision_text(setup.precision),
         *(["layers only"] if setup.layers_only else []),
-        block,
+        f"{block}, beside {', '.join(beside)}" if beside else block,
         f"chipsim {__version__}",
     ]
     return " · ".join(parts)

@@ -99,10 +99,11 @@ def test_the_largest_batch_shows_tokens_and_what_ends_it(largest: CutsResult) ->
 
 
 def test_two_blocks_are_two_lines(curve: CutsResult) -> None:
-    lines = [
-        t for t in cuts_figure([curve, curve]).data if t.type == "scatter" and t.line.width
-    ]
+    figure = cuts_figure([curve, curve])
+    lines = [t for t in figure.data if t.type == "scatter" and t.line.width]
     assert len({line.line.color for line in lines}) == len(lines) == 2
+    assert "llmcompass-tables, beside llmcompass-tables" in figure.layout.title.subtitle.text
+    assert figure.layout.yaxis2.title.text == "Latency (ms), llmcompass-tables"
 
 
 @pytest.mark.parametrize("model", ["bloom-176b", "llama-3.1-8b"])
