@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from chipsim.cluster.company import company_share
 from chipsim.cluster.journal import Journal
 from chipsim.cluster.plan_space import WIDEST, PlanSpace, limited, with_whole_requests
 from chipsim.cluster.ranking import PlanGoal, Planned, Ranking, Tuning
@@ -237,23 +238,25 @@ class _ByLatency(_Walk):
         return np.where(allowed, self._alone(), math.inf)
 
     def _alone(self) -> Floats:
-        """Mean E2E of requests that are alone on the quickest instance of each phase."""
+        """Mean E2E of requests that are each alone on the quickest instance of each phase."""
         search, served = self.search, self.search.workloads[0]
-        steps = served.output_tokens - 1
-        counts = search.layouts.counts > 0
-        fastest = [np.full(len(counts), math.inf) for _ in range(2)]
-        for number, column in enumerate(search.layouts.columns):
+        columns, steps = search.layouts.columns, served.output_tokens - 1
+        there, share = search.layouts.counts > 0, 1.0
+        times = np.full((2, len(columns), len(served)), math.inf)
+        for number, column in enumerate(columns):
             table = search.menu.replicas[column.name].table
             if not grows(table.seconds):
-                return np.zeros(len(counts))
+                return np.zeros(len(there))
+            share = min(share, company_share(table, column.role))
             prefill, decode = table.alone_s(served.prompt_tokens)
-            each = (prefill.mean(), float((steps * decode).mean()))
-            for phase, other in ((0, "decode"), (1, "prefill")):
-                if column.role != other:
-                    fastest[phase][counts[:, number]] = np.minimum(
-                        fastest[phase][counts[:, number]], each[phase]
-                    )
-        total: Floats = (fastest[0] + fastest[1]) * (1.0 - ALONE_TOLERANCE)
+            if column.role != "decode":
+                times[0, number] = prefill
+            if column.role != "prefill":
+                times[1, number] = steps * decode
+        alike, place = np.unique(np.packbits(there, axis=1), axis=0, return_inverse=True)
+        kinds = np.unpackbits(alike, axis=1, count=len(columns)).astype(bool)
+        means = [times[:, held].min(axis=1).sum(axis=0).mean() for held in kinds]
+        total: Floats = np.array(means)[place.ravel()] * share * (1.0 - ALONE_TOLERANCE)
         return total
 
     def take(self, row: int, bound: float) -> tuple[float, int, Tuning, str] | None:

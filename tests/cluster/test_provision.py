@@ -185,7 +185,7 @@ def test_journal_goes_on_where_it_was_killed(tmp_path: Path) -> None:
         json.loads(line)["key"] for line in path.read_bytes().splitlines() if line[-1:] == b"}"
     ]
     assert len(set(keys)) == len(lines)
-    assert len(Journal(path)) == len(lines)  # the line that was cut short stays, and is left out
+    assert len(Journal(path)) == len(lines)  # what was cut short stays there, left out
 
 
 @pytest.mark.parametrize(
