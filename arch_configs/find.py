@@ -63,7 +63,7 @@ def load(kind: str, name: str) -> tuple[dict[str, Any], Path]:
     except _RepeatedKeyError as error:
         again = f"again in line {error.line}"
         raise ConfigError(path.name, error.key, again, "a key that stands once") from None
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+    except (yaml.YAMLError, ValueError, OSError) as error:  # a date without such a day, too
         line = " ".join(str(error).split())[:120]
         raise ConfigError(path.name, "", line, "a YAML mapping") from None
     if not isinstance(data, dict):

@@ -24,6 +24,9 @@ Floats = npt.NDArray[np.float64]
 COLUMNS = ("phase", "batch", "tokens", "latency_s")
 """Of a file of measured steps: ``tokens`` of each prompt, or in decode of each context."""
 
+MOST = 1e9
+"""Of a number in such a file: no step has so many tokens, or lasts so long."""
+
 
 def measured_table(
     steps: pd.DataFrame | str | Path,
@@ -63,7 +66,9 @@ def measured_table(
             name, "phase", "", "two prefill steps of different tokens, and a decode step"
         )
     by_tokens = _prefill(prefill, most_tokens + most_sequences)
+    _check_above(name, "prefill", by_tokens)
     bases, contexts = _decode(decode, most_sequences, octave_axis(most_context))
+    _check_above(name, "decode", bases[1:, None] + contexts[1:])
     return LatencyTable(
         name=name,
         ranks=1,
@@ -103,13 +108,23 @@ def _read(steps: pd.DataFrame | str | Path, name: str) -> tuple[pd.DataFrame, st
     for column in COLUMNS[1:]:
         values = pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64)
         least = 0.0 if column == "latency_s" else 1.0
-        bad = ~np.isfinite(values) | (values < least) | (values == 0.0)
+        bad = ~(values <= MOST) | (values < least) | (values == 0.0)
         if bad.any():
             row = int(np.argmax(bad))
             raise ConfigError(
-                name, f"row {row + 2}.{column}", frame[column].iloc[row], "a number above 0"
+                name,
+                f"row {row + 2}.{column}",
+                frame[column].iloc[row],
+                f"a number above 0, at most {MOST:g}",
             )
     return frame, name
+
+
+def _check_above(name: str, phase: str, seconds: Floats) -> None:
+    """Refuse lines that go below 0 before the first row or behind the last."""
+    if seconds.min() < 0.0:
+        allowed = "rows whose lines go on above 0: a step of few tokens, and one of many"
+        raise ConfigError(name, phase, f"{seconds.min():.3g} s", allowed)
 
 
 def _prefill(rows: pd.DataFrame, most: int) -> Floats:

@@ -97,8 +97,11 @@ def provision(
     from chipsim.cluster.journal import Journal
     from chipsim.cluster.provision import provision as search_counts
     from chipsim.cluster.search import Search
+    from chipsim.present.html import check_ending
     from chipsim.present.provision import provision_record, versus_record
 
+    if out is not None:  # known before a search, not behind it
+        check_ending(out)
     wanted = read_target(target)
     kept = Journal(journal)
 
@@ -198,5 +201,7 @@ def _ranges(text: str | None) -> dict[str, tuple[int, int]] | None:
         low, _, high = span.partition(":")
         if not (low.isdecimal() and high.isdecimal() and int(low) <= int(high)):
             raise ConfigError("--range", pool.strip(), span, "two whole numbers: POOL=A:B")
+        if pool.strip() in found:
+            raise ConfigError("--range", pool.strip(), span, "each pool once")
         found[pool.strip()] = (int(low), int(high))
     return found

@@ -109,6 +109,13 @@ def table_html(rows: Rows, *, unfolded: bool = False) -> str:
     )
 
 
+def check_ending(path: str | Path) -> None:
+    """Refuse a name whose ending is not one of `FIGURES` (`ConfigError`)."""
+    name = Path(path)
+    if name.suffix not in FIGURES:
+        raise ConfigError("--out", "", name.name, f"a name ending in {', '.join(FIGURES)}")
+
+
 def write_figure(
     figure: go.Figure, path: str | Path, rows: Rows = (), notes: Sequence[str] = ()
 ) -> Path:
@@ -122,8 +129,7 @@ def write_figure(
         A place that cannot be written, or a picture without kaleido or a browser.
     """
     path = Path(path)
-    if path.suffix not in FIGURES:
-        raise ConfigError("--out", "", path.name, f"a name ending in {', '.join(FIGURES)}")
+    check_ending(path)
     if path.suffix == ".html":
         write_whole(path, page(figure, rows, notes).encode())
     else:

@@ -111,3 +111,31 @@ def test_plans_that_cannot_be_made_are_one_line(
     assert ran.code == 2
     assert said in ran.err
     assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("--range", "all=1:2,all=3:3"),
+            "--range: all: '3:3' is not allowed; allowed: each pool",
+        ),
+        (
+            ("--out", "counts.xyz"),
+            "--out: 'counts.xyz' is not allowed; allowed: a name ending in",
+        ),
+    ],
+)
+def test_mistakes_are_told_before_the_search(
+    chipsim: Command,
+    small: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, str],
+    said: str,
+) -> None:
+    monkeypatch.setattr(
+        "chipsim.cluster.search.Search.verdict", lambda *_: pytest.fail("a run")
+    )
+    ran = chipsim("provision", str(small), *WORDS, *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"chipsim: error: {said}")

@@ -56,6 +56,7 @@ def test_a_frame_does_as_well(steps: Path) -> None:
         (("prefill,1,100", "prefill,0,100"), r"row 2\.batch"),
         (("decode,1,100", "encode,1,100"), "encode"),
         (("latency_s", "seconds"), "latency_s"),
+        (("decode,4,300,0.0200", "decode,4,300,1e308"), r"row 9\.latency_s: .* at most 1e\+09"),
     ],
 )
 def test_what_is_wrong_is_named(steps: Path, change: tuple[str, str], said: str) -> None:
@@ -74,3 +75,15 @@ def test_nothing_below_zero(steps: Path) -> None:
     table = measured_table(steps)
     for part in (table.seconds.prefill, table.seconds.decode, table.seconds.contexts):
         assert np.isfinite(part).all()
+
+
+def test_lines_that_go_below_zero_are_refused_with_their_file(tmp_path: Path) -> None:
+    path = tmp_path / "steep.csv"
+    header = "phase,batch,tokens,latency_s\n"
+    path.write_text(header + "prefill,1,1000,0.1\nprefill,1,2000,0.5\ndecode,1,1,0.01\n")
+    with pytest.raises(ConfigError, match=r"steep\.csv: prefill: '-0.3 s' is not allowed"):
+        measured_table(path)
+    path.write_text(header + "prefill,1,1,0.1\nprefill,1,2,0.2\n"
+                    "decode,1,1,0.02\ndecode,1,100,0.01\n")  # fmt: skip
+    with pytest.raises(ConfigError, match=r"steep\.csv: decode: '-.* s' is not allowed"):
+        measured_table(path)

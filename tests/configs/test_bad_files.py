@@ -60,6 +60,8 @@ def message_of(reader: type[Chip | ModelSpec], path: str) -> str:
         "\tname: x\n",
         "a: !!python/object:os.system {}\n",
         "\x00",
+        "a: 2020-99-99\n",
+        "a: " + "9" * 5000,
     ],
 )
 @pytest.mark.parametrize("reader", [Chip, ModelSpec])
