@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from chipsim.cluster.company import company_share
 from chipsim.cluster.journal import Journal, fingerprint
 from chipsim.cluster.scenario import Scenario
 from chipsim.cluster.simulate import Cluster, scenario_workload
+from chipsim.cluster.threads import side_by_side
 from chipsim.cluster.verdicts import Verdict, judge, limits_of
 from chipsim.cluster.workload import Workload
 from chipsim.errors import ConfigError
@@ -168,10 +168,7 @@ class Search:
                 verdicts.append(None if fails and not always else self.verdict(counts, place))
             return Candidate(dict(zip(self.pools, counts, strict=True)), goal, tuple(verdicts))
 
-        if self.workers == 1:
-            return [decide(row) for row in rows]
-        with ThreadPoolExecutor(self.workers) as threads:
-            return list(threads.map(decide, rows))
+        return side_by_side(decide, rows, self.workers)
 
     def alone_reason(self) -> str:
         """Why even a request alone breaks the objective; empty where it does not, or may not.

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from chipsim.cluster.threads import side_by_side
 from chipsim.errors import ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -210,10 +210,7 @@ class Request:
         Searches that do not wait for each other: while one makes its tables, which takes the
         interpreter, others run clusters, which does not.
         """
-        if self.workers == 1:
-            return [work(one) for one in given]
-        with ThreadPoolExecutor(self.workers) as threads:
-            return list(threads.map(work, given))
+        return side_by_side(work, given, self.workers)
 
 
 def reproduce(

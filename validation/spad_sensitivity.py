@@ -72,7 +72,7 @@ def shifts_of(
     request: Request, given: Assumptions, cells: Mapping[tuple[str, str], Cell]
 ) -> list[Shift]:
     """Machines, and savings, on a short trace with one assumption moved."""
-    made = _Short(request, replace(given, trace_s=SHORT_S, seeds=given.seeds[:1]))
+    made = _Short(request, replace(given, trace_s=SHORT_S, seeds=given.seeds[:1]), cells)
     measured = author_table(request.data)
     tables: Changes = ()
     if measured is not None:
@@ -93,10 +93,12 @@ def shifts_of(
 
 
 class _Short:
-    """Searches on a short trace, each made once."""
+    """Searches on a short trace, each made once, from near what the long one needs."""
 
-    def __init__(self, request: Request, base: Assumptions) -> None:
-        self.request, self.base = request, base
+    def __init__(
+        self, request: Request, base: Assumptions, long: Mapping[tuple[str, str], Cell]
+    ) -> None:
+        self.request, self.base, self.long = request, base, long
         self.known: dict[tuple[str, str, Assumptions], Cell] = {}
 
     def cell(self, trace: str, name: str, fields: Mapping[str, Any]) -> Cell:
@@ -104,7 +106,7 @@ class _Short:
         given = replace(self.base, **fields)
         key = trace, name, given
         if key not in self.known:
-            near = self.cell(trace, name, {}).instances if fields else None
+            alike = self.cell(trace, name, {}) if fields else self.long[trace, name]
             request = self.request
             self.known[key] = provisioned(
                 trace,
@@ -112,7 +114,7 @@ class _Short:
                 given,
                 workers=request.workers,
                 journal=request.journal,
-                near=near,
+                near=alike.instances,
                 told=request.told,
             )
         return self.known[key]
