@@ -147,7 +147,8 @@ def decisive(needs: Sequence[Need]) -> list[Need]:
     >>> [need.why for need in decisive([half, half._replace(why="p99 ttft", seconds=8.0)])]
     ['p99 ttft']
     """
-    rates = np.array([np.array(need[2:]) / need.seconds for need in needs])
+    tiny = 1e-200  # a limit below the rounding of times leaves no second
+    rates = np.array([np.array(need[2:]) / max(need.seconds, tiny) for need in needs])
     kept: list[int] = []
     for place, rate in enumerate(rates):
         others = np.delete(rates, place, axis=0)
