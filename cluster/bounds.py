@@ -227,7 +227,7 @@ class Bounds:
         >>> cluster = Cluster("chat-8b")
         >>> bounds = Bounds(cluster, cluster.workload.at_rate(400))
         >>> bounds.refuses({"mixed": 1}), bounds.refuses({"mixed": 40})
-        ('work of p90 ttft', '')
+        ('work of p99 ttft', '')
         """
         counts = [instances[name] for name in self.pools]
         for need in self.needs:
